@@ -23,4 +23,19 @@ inline bool require_not_null(Status& status, std::string_view argument, const vo
   return false;
 }
 
+/// CapacityLimits of the policy called `policy`.
+inline Status validate_limits(std::string_view policy, std::int64_t initial_pages,
+                              std::int64_t max_pages) {
+  Status status;
+  const std::string prefix(policy);
+  if (!require_range(status, prefix + "::capacity.initial_pages", initial_pages, 1, 1 << 20)) {
+    return status;
+  }
+  if (max_pages != 0 &&
+      !require_range(status, prefix + "::capacity.max_pages", max_pages, 2, 1 << 20)) {
+    return status;
+  }
+  return {};
+}
+
 }  // namespace growpage::detail

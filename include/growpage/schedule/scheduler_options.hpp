@@ -20,10 +20,6 @@ struct SchedulerOptions {
   std::int64_t max_prefill_chunk = 0;  ///< tokens of one request's chunk; 0 = the whole budget
 
   Preemption preemption = Preemption::recompute;
-  /// True: a request under compaction leaves the batch and rejoins when its fence is reported.
-  /// False: compactions run before the forward pass of the same step, on the same stream, and the
-  /// request decodes in that very step; their fences are completed by complete().
-  bool async_compaction = true;
   std::int64_t max_compacting_pages =
       600;  ///< pages of requests under compaction at once (paper, App. I)
   /// e: demand is measured when at most this many slots remain (≤ RetentionOptions::recent), so

@@ -74,7 +74,8 @@ struct SwapItem {
 ///   1. swap_outs, 2. swap_ins, 3. copies, 4. compactions — `run_before_forward` does these —
 ///   5. one forward pass over prefills and decodes, updating summaries,
 ///   6. demand — `run_after_forward` — 7. Scheduler::complete.
-/// Items that carry a fence may run on another stream; report the fence when done.
+/// Items that carry a fence may run on another stream. A fence may be reported in the complete() of the
+/// same step (work done synchronously) or of any later one; its request sits out until then.
 struct StepPlan {
   std::int64_t step = 0;
   std::vector<SwapItem> swap_outs;
