@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -173,7 +174,82 @@ class PageManager {
   [[nodiscard]] Status check_invariants() const;
 
  private:
-  PageManager() = default;
+  // One sequence. While it may publish, slots and positions are the same numbers.
+  struct Sequence {
+    std::int64_t length = 0;
+    std::int64_t floor_length = 0;  // at the last compaction: rollback ends here
+    std::int64_t modality_page = 0;  // the first page touched by the modality; −1 = none
+    Hash128 modality;
+    PrefixLink root;
+    std::uint32_t generation = 1;
+    std::uint32_t next_free = 0;  // index + 1, in the list of free records
+    std::int32_t pages = 0;
+    std::int32_t slots = 0;
+    std::int32_t computed = 0;
+    std::int32_t compactions = 0;
+    std::int32_t floor_pages = 0;  // at the last compaction
+    std::int32_t published = 0;    // leading pages that are in the prefix index
+    std::int32_t known = 0;        // leading slots whose tokens are known
+    FenceId fence;                 // of the compaction or swap that makes it busy
+    bool alive = false;
+    bool busy = false;
+    bool swapped = false;
+    bool publishes = false;
+  };
+  enum class Work : std::uint8_t { guard, compaction, applied_compaction, swap };
+  // What an open fence of the pool stands for; indexed by the fence.
+  struct Operation {
+    SequenceId sequence;
+    FenceId host_fence;  // over the host pages of a swap; generation 0 = none
+    Work work = Work::guard;
+  };
+
+  PageManager(PagePool pool, BlockTables tables);
+
+  [[nodiscard]] const Sequence* find(SequenceId id) const noexcept;
+  // The sequence, ready to be read and changed: stale_id, busy (also when swapped).
+  Status usable(SequenceId id, Sequence*& sequence) noexcept;
+  [[nodiscard]] SequenceId take_record() noexcept;
+  [[nodiscard]] PageId* row(const Sequence& s) noexcept;
+  [[nodiscard]] const PageId* row(const Sequence& s) const noexcept;
+  [[nodiscard]] TokenId* tokens(const Sequence& s) noexcept;
+
+  [[nodiscard]] PageId allocate() noexcept;
+  void drop_reference(PageId page) noexcept;
+  void withdraw(PageId page) noexcept;  // from the index only; the pool's flag is the caller's
+  void unpublish(PageId page) noexcept;
+  void settle(PageId page, PageFate fate) noexcept;
+  void drop_tail(Sequence& s, std::int32_t pages) noexcept;
+
+  std::int32_t match(std::span<const TokenId> tokens, const ExtraKey& key, PageId* pages) const;
+  [[nodiscard]] PrefixLink parent_link(const Sequence& s, std::int32_t page) const noexcept;
+  void publish_pages(Sequence& s) noexcept;
+  void step_back(Sequence& s, std::int32_t pages) noexcept;
+
+  Status open_work(const Sequence& s, std::int64_t extra_guards, SequenceId id, Work work,
+                   FenceId& fence) noexcept;
+  [[nodiscard]] Operation* operation(const CompactionTicket& ticket) noexcept;
+  Status check_plan(const Sequence& s, const CompactionTicket& ticket, const CompactionPlan& plan,
+                    std::span<const std::int32_t> page_kept) const;
+  [[nodiscard]] Status check_sequences(std::vector<std::uint32_t>& device_refs,
+                                       std::vector<std::uint32_t>& host_refs) const;
+  [[nodiscard]] Status check_pages(const std::vector<std::uint32_t>& refs) const;
+
+  PageManagerOptions options_;
+  PagePool pool_;
+  std::optional<PagePool> host_pool_;
+  std::optional<PrefixIndex> index_;  // with prefix_caching
+  BlockTables tables_;                // host pages while swapped
+  // [sequence, slot] tokens of the slots past the published pages, where the index keeps them.
+  detail::LazyArray<TokenId> tokens_;
+  std::vector<Sequence> sequences_;
+  std::vector<Operation> operations_;  // [fence]
+  std::unique_ptr<KvEventRing> events_;
+  std::int64_t live_ = 0;
+  std::int64_t evicted_pages_ = 0;
+  std::int64_t copied_pages_ = 0;
+  std::uint32_t free_record_ = 0;  // index + 1
+  std::int32_t page_shift_ = 0;    // log2(page_size)
 };
 
 }  // namespace growpage

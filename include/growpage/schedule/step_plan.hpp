@@ -22,10 +22,10 @@ struct PrefillChunk {
   std::int32_t first_slot = 0;  ///< logical slot of the first token; = position until a compaction
   std::int32_t tokens = 0;
   bool last = false;  ///< the chunk ends the text: sample a token from its last position
-  /// When valid: this chunk re-prefills a preempted request up to a capacity boundary; update its
-  /// summaries with the query of the chunk's LAST token, as a first step when `summary_first`.
+  /// When valid: the chunk ends at a capacity boundary, where a compaction may follow before any
+  /// decode step: start the summaries with the query of the chunk's LAST token
+  /// (SummaryEntry::first).
   SummarySlot summary;
-  bool summary_first = false;
 };
 
 /// One token to decode.
@@ -64,9 +64,9 @@ struct SwapItem {
   RequestId request;
   SequenceId sequence;
   FenceId fence;
-  SummarySlot summary;              ///< row to save (out) or to restore into (in); invalid = none
-  std::int32_t first_transfer = 0;  ///< its page copies in StepPlan::transfers_out / transfers_in
-  std::int32_t transfers = 0;
+  SummarySlot summary;             ///< row to save (out) or to restore into (in); invalid = none
+  std::size_t first_transfer = 0;  ///< its page copies in StepPlan::transfers_out / transfers_in
+  std::size_t transfers = 0;
 };
 
 /// What the engine does in one step: plain data, owned by the scheduler, valid until the next
@@ -74,8 +74,8 @@ struct SwapItem {
 ///   1. swap_outs, 2. swap_ins, 3. copies, 4. compactions — `run_before_forward` does these —
 ///   5. one forward pass over prefills and decodes, updating summaries,
 ///   6. demand — `run_after_forward` — 7. Scheduler::complete.
-/// Items that carry a fence may run on another stream. A fence may be reported in the complete() of the
-/// same step (work done synchronously) or of any later one; its request sits out until then.
+/// Items that carry a fence may run on another stream. A fence may be reported in the complete() of
+/// the same step (work done synchronously) or of any later one; its request sits out until then.
 struct StepPlan {
   std::int64_t step = 0;
   std::vector<SwapItem> swap_outs;
@@ -113,7 +113,8 @@ struct StepResult {
   std::span<const SampledToken> tokens;    ///< any order
   std::span<const MeasuredDemand> demand;  ///< one per StepPlan::demand entry, any order
   std::span<const FenceId> fences;  ///< compactions and swaps finished since the last complete()
-  /// Prefills that failed in the engine (their requests are aborted, their references rolled back).
+  /// Planned requests the engine could not run: aborted, their references rolled back; no token
+  /// expected.
   std::span<const RequestId> failed;
 };
 
