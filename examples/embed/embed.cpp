@@ -60,22 +60,48 @@ int main() {
     check(scheduler->submit(spec).status());
   }
 
-  // Runs one token through the model: K and V into its slot, attention over the sequence's pages.
-  const auto forward = [&](gp::SequenceId sequence, gp::TokenId token, std::int64_t position,
-                           std::int32_t slot, gp::SummaryEntry summary) {
-    const std::vector<float> q = project(token, position, 1, kQueryHeads);
-    const std::vector<float> k = project(token, position, 2, kKvHeads);
-    const std::vector<float> v = project(token, position, 3, kKvHeads);
-    const std::int64_t target = cache->physical_slot(sequence, slot);
-    check(cache->append_kv(0, {&target, 1}, k.data(), v.data()));
-    if (summary.slot >= 0) check(cache->update_summaries({&summary, 1}, {q.data()}, 0, 1));
-    std::vector<std::int32_t> table;
-    for (const gp::PageId page : cache->view(sequence)->pages) table.push_back(page.value);
-    const std::int32_t length = slot + 1;
-    std::vector<float> out(kQueryHeads * kDim);
-    check(cache->attention(0, table, static_cast<std::int64_t>(table.size()), {&length, 1},
-                           q.data(), out.data()));
-    return static_cast<gp::TokenId>(std::abs(out[0]) * 1e6F) % kVocabulary;  // "sampling"
+  // Runs a batch of tokens, one per sequence, through the model: K and V into their slots,
+  // attention over each sequence's pages, summaries where a slot is given.
+  struct Token {
+    gp::SequenceId sequence;
+    gp::TokenId token;
+    std::int64_t position;   // true position, for RoPE
+    std::int32_t kv_length;  // used slots with this token
+    gp::SummaryEntry summary;
+  };
+  const auto forward = [&](const std::vector<Token>& batch) {
+    std::vector<gp::SequenceId> ids;
+    std::vector<std::int64_t> slots;
+    std::vector<std::int32_t> lengths;
+    std::vector<gp::SummaryEntry> entries;
+    std::vector<float> q, k, v, summary_q;
+    const auto append = [](std::vector<float>& to, const std::vector<float>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    for (const Token& t : batch) {
+      ids.push_back(t.sequence);
+      lengths.push_back(t.kv_length);
+      slots.push_back(cache->physical_slot(t.sequence, t.kv_length - 1));
+      append(q, project(t.token, t.position, 1, kQueryHeads));
+      append(k, project(t.token, t.position, 2, kKvHeads));
+      append(v, project(t.token, t.position, 3, kKvHeads));
+      if (t.summary.slot < 0) continue;
+      entries.push_back(t.summary);
+      append(summary_q, project(t.token, t.position, 1, kQueryHeads));
+    }
+    const std::int64_t stride = *gp::padded_stride(*cache, ids);
+    std::vector<std::int32_t> table(ids.size() * static_cast<std::size_t>(stride));
+    std::vector<float> out(q.size());
+    check(gp::fill_padded_tables(*cache, ids, {table, stride, 0, {}}));
+    check(cache->append_kv(0, slots, k.data(), v.data()));
+    check(cache->update_summaries(entries, {summary_q.data()}, 0, 1));
+    check(cache->attention(0, table, stride, lengths, q.data(), out.data()));
+    std::vector<gp::TokenId> next;
+    for (std::size_t i = 0; i < batch.size(); ++i) {  // "sampling"
+      const float logit = std::abs(out[i * kQueryHeads * kDim]) * 1e6F;
+      next.push_back(static_cast<gp::TokenId>(logit) % kVocabulary);
+    }
+    return next;
   };
 
   // 3. The loop.
@@ -97,15 +123,25 @@ int main() {
       for (std::int32_t i = 0; i < chunk.tokens; ++i) {
         const std::int64_t position = chunk.first_position + i;
         const bool starts = chunk.summary.valid() && i + 1 == chunk.tokens;
-        next = forward(chunk.sequence, (*text)[static_cast<std::size_t>(position)], position,
-                       chunk.first_slot + i, {starts ? chunk.summary.value : -1, 1});
+        next = forward({{chunk.sequence,
+                         (*text)[static_cast<std::size_t>(position)],
+                         position,
+                         chunk.first_slot + i + 1,
+                         {starts ? chunk.summary.value : -1, 1}}})[0];
       }
       if (chunk.last) tokens.push_back({chunk.request, next});
     }
+    std::vector<Token> batch;
     for (const gp::DecodeItem& item : plan.decodes) {
-      const gp::TokenId next = forward(item.sequence, item.token, item.position, item.kv_length - 1,
-                                       {item.summary.value, item.summary_first ? 1 : 0});
-      tokens.push_back({item.request, next, /*stop=*/false});
+      batch.push_back({item.sequence,
+                       item.token,
+                       item.position,
+                       item.kv_length,
+                       {item.summary.value, item.summary_first ? 1 : 0}});
+    }
+    const std::vector<gp::TokenId> sampled = forward(batch);
+    for (std::size_t i = 0; i < sampled.size(); ++i) {
+      tokens.push_back({plan.decodes[i].request, sampled[i], /*stop=*/false});
     }
     check(gp::run_after_forward(*cache, plan, demand));  // Δ of requests at a boundary
     check(scheduler->complete({tokens, demand, fences, {}}));

@@ -109,21 +109,25 @@ class PageManager {
   /// Starts freeing `victims` pages (1 = Compress & Hold, 2 = Shrink) of a sequence whose pages are
   /// full (slots = pages · b, all computed). Opens a fence over its pages and makes it busy. With
   /// SharedPages::copy, pages others read are replaced by fresh ones (the copies to run are
-  /// pushed); out_of_pages when they are not to be had. at_capacity when fewer than victims + 1
-  /// private pages are there (with `keep`): it cannot be compacted. out_of_fences.
+  /// pushed); out_of_pages when they are not to be had. A page under another fence (`guard`) counts
+  /// as shared here. at_capacity when fewer than victims + 1 private pages are there (with `keep`):
+  /// it cannot be compacted. out_of_fences.
   [[nodiscard]] Result<CompactionTicket> begin_compaction(SequenceId id, std::int32_t victims,
                                                           CompactionStrategy strategy,
                                                           SharedPages shared,
                                                           std::vector<PageCopy>& copies);
-  /// Marks `[pages]` for planning and selection: page_private, and page_protected for pages with
-  /// slots below `protected_slots`.
+  /// Marks `[pages]` for planning and selection: page_private for pages that may be rewritten, and
+  /// page_protected for pages with slots below `protected_slots`. invalid_argument when `marks` is
+  /// shorter than the table. Allowed while busy.
   Status page_marks(SequenceId id, std::int32_t protected_slots,
                     std::span<std::uint8_t> marks) const;
   /// Carries the plan out in the block table: the victims leave their places; the first becomes the
   /// empty append page at the end, a second one returns to the pool (in flight until the fence).
   /// Slots shrink by victims · b; the length stays. Pages whose content changes are withdrawn from
-  /// the prefix index: the private ones that lose a row (`page_kept[p] < rows_per_page`), every
-  /// private one when `page_kept` is empty. The sequence stays busy until `complete_fence`.
+  /// the prefix index: the private ones that lose a row (`page_kept[p] < rows_per_page`), with
+  /// in_order those behind them too, every private one when `page_kept` is empty. The sequence
+  /// stays busy until `complete_fence`. protocol_error when the ticket is not of a begun
+  /// compaction; invalid_argument when the plan does not fit it.
   Status apply_compaction(const CompactionTicket& ticket, const CompactionPlan& plan,
                           std::span<const std::int32_t> page_kept, std::int32_t rows_per_page);
   /// Gives a compaction up before `apply_compaction`; completes its fence.
@@ -134,7 +138,8 @@ class PageManager {
 
   /// Gives the sequence's device pages up for host pages; the copies to run are pushed to
   /// `transfers`. The device pages are in flight until the fence; the sequence is busy until then,
-  /// then swapped. out_of_host_pages, out_of_fences.
+  /// then swapped (`view` says so at once). Pages without a used slot are not copied.
+  /// out_of_host_pages, out_of_fences.
   [[nodiscard]] Result<FenceId> swap_out(SequenceId id, std::vector<PageTransfer>& transfers);
   /// The way back: as many device pages, all or none (out_of_pages). Busy until the fence.
   [[nodiscard]] Result<FenceId> swap_in(SequenceId id, std::vector<PageTransfer>& transfers);
@@ -174,13 +179,17 @@ class PageManager {
   [[nodiscard]] Status check_invariants() const;
 
  private:
+  // What of a sequence's extra key enters the hashes of its pages.
+  struct Chain {
+    PrefixLink root;
+    Hash128 modality;
+    std::int64_t modality_page = -1;  // the first page the modality touches; −1 = none
+  };
   // One sequence. While it may publish, slots and positions are the same numbers.
   struct Sequence {
+    Chain chain;
     std::int64_t length = 0;
     std::int64_t floor_length = 0;  // at the last compaction: rollback ends here
-    std::int64_t modality_page = 0;  // the first page touched by the modality; −1 = none
-    Hash128 modality;
-    PrefixLink root;
     std::uint32_t generation = 1;
     std::uint32_t next_free = 0;  // index + 1, in the list of free records
     std::int32_t pages = 0;
@@ -192,48 +201,60 @@ class PageManager {
     std::int32_t known = 0;        // leading slots whose tokens are known
     FenceId fence;                 // of the compaction or swap that makes it busy
     bool alive = false;
-    bool busy = false;
+    bool rewriting = false;  // a compaction has begun and is neither applied nor cancelled
     bool swapped = false;
     bool publishes = false;
+
+    [[nodiscard]] bool busy() const noexcept { return fence.generation != 0; }
   };
-  enum class Work : std::uint8_t { guard, compaction, applied_compaction, swap };
-  // What an open fence of the pool stands for; indexed by the fence.
+  // What an open fence stands for.
   struct Operation {
-    SequenceId sequence;
-    FenceId host_fence;  // over the host pages of a swap; generation 0 = none
-    Work work = Work::guard;
+    SequenceId sequence;  // may be gone
+    FenceId host_fence;   // over the host pages of a swap; generation 0 = none
   };
 
-  PageManager(PagePool pool, BlockTables tables);
+  PageManager(const PageManagerOptions& options, PagePool pool, BlockTables tables);
 
   [[nodiscard]] const Sequence* find(SequenceId id) const noexcept;
-  // The sequence, ready to be read and changed: stale_id, busy (also when swapped).
+  [[nodiscard]] Sequence* find(SequenceId id) noexcept;
+  // The sequence when it may be changed; else stale_id or busy (also when swapped).
   Status usable(SequenceId id, Sequence*& sequence) noexcept;
   [[nodiscard]] SequenceId take_record() noexcept;
-  [[nodiscard]] PageId* row(const Sequence& s) noexcept;
-  [[nodiscard]] const PageId* row(const Sequence& s) const noexcept;
-  [[nodiscard]] TokenId* tokens(const Sequence& s) noexcept;
+  void return_record(SequenceId id) noexcept;
+  [[nodiscard]] PageId* row(SequenceId id) noexcept { return tables_.row(id.index); }
+  [[nodiscard]] const PageId* row(SequenceId id) const noexcept { return tables_.row(id.index); }
+  [[nodiscard]] TokenId* tokens(SequenceId id, std::int64_t slot) noexcept;
 
   [[nodiscard]] PageId allocate() noexcept;
   void drop_reference(PageId page) noexcept;
-  void withdraw(PageId page) noexcept;  // from the index only; the pool's flag is the caller's
-  void unpublish(PageId page) noexcept;
-  void settle(PageId page, PageFate fate) noexcept;
-  void drop_tail(Sequence& s, std::int32_t pages) noexcept;
+  void withdraw(PageId page) noexcept;   // from the index only; the pool is told by the caller
+  void unpublish(PageId page) noexcept;  // no-op when it is not published
+  void drop_tail(SequenceId id, Sequence& s, std::int32_t pages) noexcept;
 
-  std::int32_t match(std::span<const TokenId> tokens, const ExtraKey& key, PageId* pages) const;
-  [[nodiscard]] PrefixLink parent_link(const Sequence& s, std::int32_t page) const noexcept;
-  void publish_pages(Sequence& s) noexcept;
-  void step_back(Sequence& s, std::int32_t pages) noexcept;
+  [[nodiscard]] Chain chain(const ExtraKey& key) const noexcept;
+  std::int32_t match(std::span<const TokenId> tokens, const Chain& chain,
+                     PageId* pages) const noexcept;
+  void publish_pages(SequenceId id, Sequence& s) noexcept;
+  void step_back(SequenceId id, Sequence& s, std::int32_t published) noexcept;
 
-  Status open_work(const Sequence& s, std::int64_t extra_guards, SequenceId id, Work work,
-                   FenceId& fence) noexcept;
-  [[nodiscard]] Operation* operation(const CompactionTicket& ticket) noexcept;
-  Status check_plan(const Sequence& s, const CompactionTicket& ticket, const CompactionPlan& plan,
-                    std::span<const std::int32_t> page_kept) const;
-  [[nodiscard]] Status check_sequences(std::vector<std::uint32_t>& device_refs,
-                                       std::vector<std::uint32_t>& host_refs) const;
-  [[nodiscard]] Status check_pages(const std::vector<std::uint32_t>& refs) const;
+  // A fence over the sequence's pages, with room for `more` guards; out_of_fences.
+  Result<FenceId> open_fence(SequenceId id, const Sequence& s, std::int32_t more) noexcept;
+  void guard_host_pages(SequenceId id, const Sequence& s, FenceId fence) noexcept;
+  // No other table holds the page and no other fence guards it: its rows may be moved.
+  [[nodiscard]] bool rewritable(const Sequence& s, PageId page) const noexcept;
+  [[nodiscard]] bool is_compacting(const CompactionTicket& ticket) const noexcept;
+  Status check_plan(SequenceId id, const Sequence& s, const CompactionTicket& ticket,
+                    const CompactionPlan& plan, std::span<const std::int32_t> page_kept) const;
+  void replace_shared_pages(SequenceId id, Sequence& s, FenceId fence,
+                            std::vector<PageCopy>& copies);
+  void withdraw_rewritten(SequenceId id, const Sequence& s, const CompactionPlan& plan,
+                          std::span<const std::int32_t> page_kept,
+                          std::int32_t rows_per_page) noexcept;
+
+  [[nodiscard]] Status check_sequence(SequenceId id, const Sequence& s) const;
+  [[nodiscard]] Status check_pool(const PagePool& pool,
+                                  const std::vector<std::uint32_t>& tables) const;
+  [[nodiscard]] Status check_index() const;
 
   PageManagerOptions options_;
   PagePool pool_;

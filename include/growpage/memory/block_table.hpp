@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "growpage/core/ids.hpp"
 #include "growpage/core/status.hpp"
@@ -15,6 +15,7 @@ namespace growpage {
 /// `j` holds the physical page of the sequence's slots [j·b, (j+1)·b).
 class BlockTables {
  public:
+  /// 4 bytes of lazily backed memory an entry. unsupported when the address space is not to be had.
   [[nodiscard]] static Result<BlockTables> create(std::int32_t sequences, std::int32_t max_pages);
 
   [[nodiscard]] PageId* row(std::uint32_t sequence) noexcept {

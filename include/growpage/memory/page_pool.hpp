@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "growpage/core/ids.hpp"
@@ -45,20 +45,23 @@ class PagePool {
   /// One reference fewer. Precondition: referenced.
   PageFate release(PageId page) noexcept;
 
+  /// Precondition: not free. A cached page leaves the cache: take it out of the eviction order.
   void pin(PageId page) noexcept;
+  /// Precondition: pinned.
   PageFate unpin(PageId page) noexcept;
 
   /// Published pages become cached instead of free. Unpublishing a cached page frees it: returns
-  /// its new fate (`referenced` when references remain).
+  /// its new fate (`referenced` when references remain). Precondition: not free.
   PageFate set_published(PageId page, bool published) noexcept;
 
   /// out_of_fences when all are open.
   [[nodiscard]] Result<FenceId> open_fence() noexcept;
-  /// The fence guards `page` from now on. out_of_fences when the guard list is full; stale_id.
+  /// The fence pins `page` from now on (twice guarded = two pins). out_of_fences when the guard
+  /// list is full; stale_id. Precondition: not free.
   Status guard(FenceId fence, PageId page) noexcept;
   [[nodiscard]] bool is_open(FenceId fence) const noexcept;
-  /// Drops the fence's pins; calls `on_fate(page, fate)` for each page it guarded. stale_id when it
-  /// is not open (completed twice).
+  /// Drops the fence's pins, last guarded first; calls `on_fate(page, fate)` for each page it
+  /// guarded. stale_id when it is not open (completed twice).
   template <class F>
   Status complete_fence(FenceId fence, F&& on_fate) noexcept;
 
@@ -72,6 +75,12 @@ class PagePool {
   [[nodiscard]] bool published(PageId page) const noexcept;
   [[nodiscard]] bool is_free(PageId page) const noexcept;
   [[nodiscard]] std::int32_t open_fences() const noexcept { return open_fences_; }
+  [[nodiscard]] std::int32_t max_fences() const noexcept {
+    return static_cast<std::int32_t>(fences_.size());
+  }
+  /// Pages guarded now, a page counted once per fence, and how many more the guard list takes.
+  [[nodiscard]] std::int64_t guards() const noexcept { return guards_used_; }
+  [[nodiscard]] std::int64_t guard_room() const noexcept { return 2 * size() - guards_used_; }
 
  private:
   // 8 bytes a page. Free pages below the high-water mark link to the next free page (id + 1, 0 =
@@ -84,29 +93,39 @@ class PagePool {
   };
   struct Fence {
     std::uint32_t generation = 1;
-    std::int32_t head = -1;  // first guard node; while closed: the next closed fence
+    std::uint32_t first = 0;  // guard node + 1 (0 = none); while closed: the next closed fence + 1
     bool open = false;
   };
   struct Guard {
     std::int32_t page;
-    std::int32_t next;  // id + 1 of the next node; 0 = end
+    std::uint32_t next;  // guard node + 1; 0 = end
   };
 
   PagePool() = default;
+  [[nodiscard]] Entry& entry(PageId page) noexcept {
+    return entries_[static_cast<std::size_t>(page.value)];
+  }
+  [[nodiscard]] const Entry& entry(PageId page) const noexcept {
+    return entries_[static_cast<std::size_t>(page.value)];
+  }
   PageFate settle(PageId page, Entry& entry) noexcept;
 
   detail::LazyArray<Entry> entries_;
   detail::LazyArray<Guard> guards_;
   std::vector<Fence> fences_;
   PageCounts counts_;
-  std::uint32_t free_head_ = 0;  // id + 1
   std::int64_t next_fresh_ = 0;  // pages at or past this were never used
-  std::int64_t next_fresh_guard_ = 0;
-  std::int32_t free_guard_ = 0;  // id + 1
-  std::int32_t free_fence_ = -1;
+  std::int64_t next_guard_ = 0;  // guard nodes at or past this were never used
+  std::int64_t guards_used_ = 0;
+  std::uint32_t free_head_ = 0;   // page + 1
+  std::uint32_t free_guard_ = 0;  // guard node + 1
+  std::uint32_t free_fence_ = 0;  // fence + 1
   std::int32_t open_fences_ = 0;
 };
 
 }  // namespace growpage
 
 #include "growpage/detail/page_pool.hpp"
+#ifdef GROWPAGE_HEADER_ONLY
+#include "growpage/detail/memory.ipp"
+#endif

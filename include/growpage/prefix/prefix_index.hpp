@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -29,7 +30,7 @@ class PrefixIndex {
   [[nodiscard]] Match lookup(const PrefixLink& parent,
                              std::span<const TokenId> tokens) const noexcept;
 
-  /// What a publish did; `first` when no other page held this prefix (a "stored" event is due).
+  /// What a publish did; `first` when no other page had this hash (a "stored" event is due).
   struct Published {
     PrefixLink link;
     bool first = false;
@@ -41,37 +42,56 @@ class PrefixIndex {
 
   struct Withdrawn {
     Hash128 hash;
-    bool last = false;  ///< no other page holds this prefix now (a "removed" event is due)
+    bool last = false;  ///< no other page has this hash now (a "removed" event is due)
   };
   /// Forgets the page. Precondition: published. Takes it out of the LRU when it is there.
   Withdrawn withdraw(PageId page) noexcept;
 
   [[nodiscard]] bool published(PageId page) const noexcept;
-  [[nodiscard]] PrefixLink link(PageId page) const noexcept;  ///< precondition: published
+  // Of a published page (precondition): its link, its parent's identity, its tokens `[page_size]`,
+  // which stay valid until it is withdrawn.
+  [[nodiscard]] PrefixLink link(PageId page) const noexcept;
+  [[nodiscard]] std::uint64_t parent_id(PageId page) const noexcept;
+  [[nodiscard]] std::span<const TokenId> tokens(PageId page) const noexcept;
 
   /// LRU of unreferenced published pages, oldest first.
   void lru_push(PageId page) noexcept;    ///< newest end; precondition: published, not in the LRU
   void lru_remove(PageId page) noexcept;  ///< no-op when not in the LRU
-  [[nodiscard]] PageId lru_oldest() const noexcept;  ///< invalid when empty
+  [[nodiscard]] PageId lru_oldest() const noexcept;            ///< invalid when empty
+  [[nodiscard]] PageId lru_newer(PageId page) const noexcept;  ///< the next one; invalid at the end
+  [[nodiscard]] bool in_lru(PageId page) const noexcept;
   [[nodiscard]] std::int64_t lru_size() const noexcept { return lru_size_; }
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
 
  private:
+  // Pages with one hash are neighbours in their bucket's chain, so that withdraw sees from its
+  // neighbours whether it was the last. Links are page + 1; 0 = none.
   struct Node {
     Hash128 hash;
     std::uint64_t id;  // 0 = not published
     std::uint64_t parent_id;
-    std::int32_t next;                // page + 1 in the bucket's chain; 0 = end
-    std::int32_t lru_prev, lru_next;  // page + 1; 0 = end
-    std::int32_t in_lru;
+    std::int32_t next, prev;            // in the chain; prev 0 = the bucket's head
+    std::int32_t lru_older, lru_newer;  // lru_older: not_in_lru when it is in no LRU, 0 = oldest
   };
+  static constexpr std::int32_t not_in_lru = -1;
 
   PrefixIndex() = default;
   [[nodiscard]] std::size_t bucket(const Hash128& hash) const noexcept {
     return static_cast<std::size_t>(hash.low) & bucket_mask_;
   }
-  [[nodiscard]] std::int32_t find(const Hash128& hash, std::uint64_t parent_id,
-                                  std::span<const TokenId> tokens) const noexcept;
+  [[nodiscard]] Node& node(std::int32_t link) noexcept {
+    return nodes_[static_cast<std::size_t>(link - 1)];
+  }
+  [[nodiscard]] const Node& node(std::int32_t link) const noexcept {
+    return nodes_[static_cast<std::size_t>(link - 1)];
+  }
+  // A page with these tokens below this parent (`exact`), else any page with the hash, else 0.
+  struct Found {
+    std::int32_t link = 0;
+    bool exact = false;
+  };
+  [[nodiscard]] Found find(const Hash128& hash, std::uint64_t parent_id,
+                           std::span<const TokenId> tokens) const noexcept;
 
   detail::LazyArray<Node> nodes_;            // [page]
   detail::LazyArray<TokenId> tokens_;        // [page, page_size]

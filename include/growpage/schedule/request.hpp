@@ -23,12 +23,10 @@ enum class RequestState : std::int32_t {
   waiting = 0,     ///< not admitted yet, or preempted and to be recomputed
   prefilling = 1,  ///< admitted, prompt (or recomputed text) not yet complete
   decoding = 2,    ///< generates a token a step
-  stalled = 3,     ///< decoding or prefilling, but pages it needs are in flight: next step, perhaps
-  compacting = 4,  ///< out of the batch until its fence is done
-  swapping_out = 5,
-  swapped = 6,  ///< preempted, state on the host
-  swapping_in = 7,
-  finished = 8,  ///< gone after `release` or the next schedule()
+  compacting = 3,  ///< out of the batch until its fence is done
+  swapping_out = 4,
+  swapped = 5,  ///< preempted, state on the host
+  swapping_in = 6,
 };
 
 }  // namespace growpage

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "growpage/core/dtype.hpp"
+
+namespace growpage::detail {
+
+/// Rows of one K page and head: row t starts `t · token_stride` elements after `rows`.
+struct KRows {
+  const void* rows = nullptr;
+  std::int64_t token_stride = 0;
+  std::int32_t tokens = 0;     ///< rows that may be read
+  std::int32_t dim = 0;        ///< contiguous elements of a row
+  const void* next = nullptr;  ///< rows that will be read after these, a prefetch hint; null = none
+};
+
+/// Sum and number of the weights at or above a threshold.
+struct Mass {
+  double sum = 0;
+  std::int64_t count = 0;
+};
+
+/// Smallest and largest key of a row of scores.
+struct KeyRange {
+  std::uint32_t low = 0;
+  std::uint32_t high = 0;
+};
+
+/// A weight whose logit is further than this below the largest is 0 in every form, so that counts
+/// of positive weights do not depend on how a form treats subnormal numbers.
+inline constexpr float exp_floor = -87.0F;
+
+/// Queries in a block of packed queries; every form pads to a multiple of it.
+inline constexpr std::int32_t query_block = 8;
+/// Rows a dot kernel may widen at once into its `tile`.
+inline constexpr std::int32_t tile_rows = 16;
+
+/// The hot row-level kernels of the CPU backend: what exists twice, as the scalar oracle and in
+/// SIMD. Everything around them is shared. None allocates. Tables are indexed by DType.
+///
+/// Float arrays of `n` elements that only the workspace holds (logits, weights, coefficients times
+/// rows) are padded: a kernel may read, and where it writes a separate `out` also write, up to 15
+/// elements past n. Keys, values, queries, summaries and scores are touched exactly.
+struct CpuKernels {
+  const char* name;
+
+  /// Rearranges q [queries, q_stride] into what `dot` of the same dtype reads. `packed` holds
+  /// `queries` rounded up to `query_block` rows of `dim` rounded up to 2 floats.
+  void (*pack[3])(const float* q, std::int64_t q_stride, std::int32_t queries, std::int32_t dim,
+                  void* packed);
+  /// out[j · out_stride + t] = q_j · k_t for every query j and row t. `tile` [tile_rows, padded
+  /// dim] is scratch.
+  void (*dot[3])(const KRows& k, const void* packed, std::int32_t queries, float* out,
+                 std::int64_t out_stride, float* tile);
+  /// out[i] = row[i] as float.
+  void (*widen[3])(const void* row, std::int64_t n, float* out);
+
+  /// NaN → −inf, +inf → the largest float, in place; the largest value, −inf when there is none.
+  float (*sanitize_max)(float* x, std::int64_t n);
+  /// x ← exp(x − max), 0 below `exp_floor`; the sum. `max` is finite and ≥ every x.
+  double (*exp_sum)(float* x, std::int64_t n, float max);
+  /// out[i] = Σ_j coefficient[j] · rows[j · stride + i].
+  void (*mix)(const float* rows, std::int64_t stride, const float* coefficient, std::int32_t count,
+              std::int64_t n, float* out);
+  /// out[i] = max_j coefficient[j] · rows[j · stride + i]; values and coefficients ≥ 0.
+  void (*max_scaled)(const float* rows, std::int64_t stride, const float* coefficient,
+                     std::int32_t count, std::int64_t n, float* out);
+  Mass (*mass_at_least)(const float* w, std::int64_t n, float threshold);
+  /// The values in [low, high), in any order; `out` has room for all of them and one vector more.
+  std::int64_t (*gather)(const float* w, std::int64_t n, float low, float high, float* out);
+  /// Σ w·ln w over the positive w.
+  double (*sum_w_log_w)(const float* w, std::int64_t n);
+
+  /// Both EMAs in place: s ← β·s + (1 − β)·q. β = 0 gives q itself.
+  void (*ema)(float* short_summary, float* long_summary, const float* q, std::int64_t n,
+              float beta_short, float beta_long);
+  double (*sum_squares)(const float* x, std::int64_t n);
+
+  /// Integer keys in the order of the scores: equal scores (−0 and 0 too) have equal keys, NaN the
+  /// lowest, none is 0.
+  KeyRange (*order_keys)(const float* scores, std::int64_t n, std::uint32_t* keys);
+  /// threshold ≥ 1.
+  std::int64_t (*count_at_least)(const std::uint32_t* keys, std::int64_t n,
+                                 std::uint32_t threshold);
+  /// Sets bit first + i of `bits` and clears keys[i] for every key above `threshold` and for the
+  /// first `ties` keys equal to it. `first` is a multiple of 16.
+  void (*take)(std::uint32_t* keys, std::int64_t n, std::uint32_t threshold, std::int64_t ties,
+               std::uint64_t* bits, std::int64_t first);
+};
+
+#ifndef GROWPAGE_HEADER_ONLY
+/// The kernels of the best SIMD target of this machine (src/cpu_simd.cpp).
+const CpuKernels& simd_kernels() noexcept;
+/// Replaces the bf16 entries by the AVX512-BF16 ones where this machine has them; whether it did
+/// (src/cpu_avx512_bf16.cpp).
+bool use_avx512_bf16(CpuKernels& kernels) noexcept;
+#endif
+
+}  // namespace growpage::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "growpage/core/dtype.hpp"
+#include "growpage/demand/query_summary.hpp"
+#include "growpage/demand/rope.hpp"
+
+namespace growpage::detail {
+
+/// cos and sin of one position, attention scale included: cos [rotary_dim/2], then sin.
+inline void rope_row(const RopeParams& rope, std::int64_t position, float* out) noexcept {
+  const std::int32_t half = rope.rotary_dim / 2;
+  for (std::int32_t i = 0; i < half; ++i) {
+    double cosine = 0;
+    double sine = 0;
+    if (rope.cos_table != nullptr) {
+      cosine = double{rope.cos_table[position * half + i]};
+      sine = double{rope.sin_table[position * half + i]};
+    } else {
+      // In double: at position 10^6 a float angle is off by several hundredths of a radian.
+      const double angle = static_cast<double>(position) * double{rope.inv_freq[i]};
+      cosine = std::cos(angle);
+      sine = std::sin(angle);
+    }
+    out[i] = static_cast<float>(cosine * double{rope.attention_scale});
+    out[half + i] = static_cast<float>(sine * double{rope.attention_scale});
+  }
+}
+
+/// Rotates one query in place with a row of `rope_row`; dims from rotary_dim on pass through.
+inline void rotate(const RopeParams& rope, const float* row, float* q) noexcept {
+  const std::int32_t half = rope.rotary_dim / 2;
+  const bool split = rope.pairing == RopePairing::half_split;
+  for (std::int32_t i = 0; i < half; ++i) {
+    float& a = split ? q[i] : q[2 * i];
+    float& b = split ? q[half + i] : q[2 * i + 1];
+    const double cosine = double{row[i]};
+    const double sine = double{row[half + i]};
+    const double rotated_a = double{a} * cosine - double{b} * sine;
+    const double rotated_b = double{b} * cosine + double{a} * sine;
+    a = static_cast<float>(rotated_a);
+    b = static_cast<float>(rotated_b);
+  }
+}
+
+/// One calibrated summary, q̄ · RMS(q_t)/(RMS(q̄) + 1e-6) (algorithm, section 2), times `scale`.
+inline void load_summary(const SummaryView& state, std::int32_t layer, std::int32_t slot,
+                         std::int32_t which, std::int32_t head, double scale, float* q) noexcept {
+  const DType dtype =
+      state.storage == SummaryOptions::Storage::f32 ? DType::f32 : DType::f16;
+  const std::int64_t first = state.index(layer, slot, which, head);
+  double squares = 0;
+  for (std::int32_t i = 0; i < state.head_dim; ++i) {
+    q[i] = load_element(state.summaries, dtype, first + i);
+    squares += double{q[i]} * double{q[i]};
+  }
+  const double rms = std::sqrt(squares / state.head_dim);
+  const double latest = double{state.query_rms[state.row(layer, slot) * state.query_heads + head]};
+  const double factor = scale * latest / (rms + 1e-6);
+  for (std::int32_t i = 0; i < state.head_dim; ++i) {
+    q[i] = static_cast<float>(double{q[i]} * factor);
+  }
+}
+
+/// The query `lag` steps before the latest one, from the window ring, times `scale`.
+inline void load_window_query(const SummaryView& state, std::int32_t layer, std::int32_t slot,
+                              std::int64_t lag, std::int32_t head, double scale,
+                              float* q) noexcept {
+  const std::int64_t row = state.row(layer, slot);
+  const std::int64_t index = (state.steps[row] - 1 - lag) % state.window_size;
+  const float* source =
+      state.window +
+      ((row * state.window_size + index) * state.query_heads + head) * state.head_dim;
+  for (std::int32_t i = 0; i < state.head_dim; ++i) {
+    q[i] = static_cast<float>(double{source[i]} * scale);
+  }
+}
+
+}  // namespace growpage::detail
