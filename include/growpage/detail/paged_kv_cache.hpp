@@ -248,7 +248,8 @@ Status PagedKVCache<Backend>::measure_demand(SequenceId id, SummarySlot slot, st
   if (view.busy) return StatusCode::busy;
   if (view.slots <= options_.shape.page_size) return {};  // no candidate, nothing to evict
   BoundaryPass pass = boundary_pass(view, id, slot, position);
-  pass.scores = scores(take_score_buffer(id, view.slots));
+  // A decayed history advances once per compaction, so it is not scored here.
+  if (history_memory_.data() == nullptr) pass.scores = scores(take_score_buffer(id, view.slots));
   pass.result = &demand;
   backend_->boundary_pass(pass, workspace_.data(), stream);
   return {};
@@ -283,12 +284,14 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
     return StatusCode::at_capacity;
   }
 
-  float* ranked = find_scores(ticket.sequence, view.slots);
+  const bool decays = history_memory_.data() != nullptr;
+  float* ranked = decays ? nullptr : find_scores(ticket.sequence, view.slots);
   if (ranked == nullptr) {
     BoundaryPass pass = boundary_pass(view, ticket.sequence, slot, position);
-    ranked = scores(take_score_buffer(ticket.sequence, view.slots));
+    ranked = decays ? history(slot) : scores(take_score_buffer(ticket.sequence, view.slots));
     pass.scores = ranked;
     backend_->boundary_pass(pass, workspace_.data(), stream);
+    if (decays) history_[static_cast<std::size_t>(slot.value)] = {};
   }
 
   Selection selection;
@@ -324,14 +327,12 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
   move.marks = marks.data();
   move.plan = *plan;
   move.keep = kept;
-  if (history_memory_.data() != nullptr) {
+  if (decays) {
     move.scores = ranked;
     move.score_stride = score_stride_;
   }
   backend_->compact(move, stream);  // reads the block table as it was
-  if (history_memory_.data() != nullptr) {
-    const std::int64_t heads = std::int64_t{shape.layers} * shape.kv_heads;
-    std::copy_n(ranked, heads * score_stride_, history(slot));
+  if (decays) {
     history_[static_cast<std::size_t>(slot.value)] = {ticket.sequence, view.compactions + 1};
   }
   for (ScoreBuffer& buffer : score_buffers_) {
