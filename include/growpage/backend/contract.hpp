@@ -28,6 +28,9 @@
 ///  - A kernel enqueues on `stream` and does not synchronise, unless it says "synchronises". The
 ///  CPU
 ///    backend has done its work when a call returns.
+///  - A kernel may round a query to the dtype of K before it multiplies (as 16-bit attention does);
+///  its
+///    logits are then off by at most 2^-8 (bf16) or 2^-11 (f16) of Σ|qᵢ·kᵢ|·softmax_scale.
 ///  - Non-finite inputs: a NaN logit counts as −inf (weight 0), +inf as the largest float; a row
 ///  whose
 ///    logits are all −inf gets the uniform distribution. No slot at or past `slots` is ever read.
@@ -77,13 +80,13 @@ struct BoundaryPass {
   RetentionOptions retention;
   float softmax_scale = 0.0F;  ///< 0 = 1/√head_dim
   BoundaryInput input;
-  /// Out, `[layer, kv_head, score_stride]`, retention score per slot; null = demand only. With
-  /// RetentionOptions::global_decay it also holds the previous scores on entry (see `old_scores`).
+  /// Out, `[layer, kv_head, score_stride]`, retention score per slot; null = demand only.
   float* scores = nullptr;
   std::int64_t score_stride = 0;  ///< ≥ slots
-  /// In: scores of the previous compaction at the slots they now have, same shape and stride, or
-  /// null = none. May alias `scores`.
+  /// In: scores of the previous compaction at the slots they now have, for slots [0, old_slots)
+  /// (later ones had none), same shape and stride; null = none. May alias `scores`.
   const float* old_scores = nullptr;
+  std::int32_t old_slots = 0;
   /// Out: added to (not overwritten), one entry; null = scores only.
   Demand* result = nullptr;
 };
@@ -107,8 +110,8 @@ struct Selection {
 /// retained rows, ascending, go to the evicted slots of the other private pages, ascending; nothing
 /// else moves. in_order: the private pages' retained rows, ascending, go to the private pages'
 /// first slots. `scores`, when given, follow their rows and end up in the NEW logical order
-/// (victims taken out of the table and put at its end), zero from the last retained slot on;
-/// [layer, kv_head, score_stride].
+/// (victims taken out of the table and put at its end); what they hold behind the last retained
+/// slot is unspecified; [layer, kv_head, score_stride].
 struct CompactionMove {
   CacheShape shape;
   KvView kv;

@@ -92,6 +92,7 @@ class PagedKVCache : public PageManager {
   struct ScoreHistory {
     SequenceId owner;
     std::int32_t compactions = 0;  // the sequence's count when the scores were left
+    std::int32_t slots = 0;        // how many slots they are for
   };
 
   PagedKVCache(PageManager&& manager, const PagedKVCacheOptions& options, Backend backend);
@@ -115,7 +116,8 @@ class PagedKVCache : public PageManager {
   detail::LazyArray<char> host_summaries_;  // [sequence, summary_row_bytes_]
   SummaryView summaries_;
   std::vector<ScoreBuffer> score_buffers_;
-  std::vector<ScoreHistory> history_;
+  std::vector<ScoreHistory> history_;          // [summary slot]
+  std::vector<ScoreHistory> swapped_history_;  // [sequence]
   std::vector<std::uint8_t> marks_;
   std::vector<std::int32_t> page_kept_;
   std::int64_t score_stride_ = 0;

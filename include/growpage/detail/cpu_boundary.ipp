@@ -101,9 +101,8 @@ class BoundaryTask {
       const float max = std::max(head_max, tail_max);
       const double head_sum =
           candidates > 0 ? to_weights(kernels_, row(j), candidates, head_max) : 0.0;
-      const double tail_sum =
-          tail > 0 ? to_weights(kernels_, row(j) + candidates, tail, max) : 0.0;
-      const double shift = head_max == max        ? 1.0
+      const double tail_sum = tail > 0 ? to_weights(kernels_, row(j) + candidates, tail, max) : 0.0;
+      const double shift = head_max == max         ? 1.0
                            : head_max == minus_inf ? 0.0
                                                    : std::exp(double{head_max} - double{max});
       const double sum = head_sum * shift + tail_sum;
@@ -191,7 +190,8 @@ class BoundaryTask {
       }
     }
     if (options.global_decay > 0.0F && old_scores != nullptr) {
-      for (std::int64_t s = 0; s < slots; ++s) {
+      const std::int64_t old_slots = std::min<std::int64_t>(slots, pass_.old_slots);
+      for (std::int64_t s = 0; s < old_slots; ++s) {
         score[s] = std::max(score[s], options.global_decay * old_scores[s]);
       }
     }
@@ -211,8 +211,8 @@ class BoundaryTask {
     float* inverse_norm = w_.extra[2];
     std::fill(total, total + dim, 0.0);
     for (std::int64_t s = 0; s < slots; ++s) {
-      const void* key = pass_.kv.k.row(layer_, pass_.input.pages[s / b], head_,
-                                       static_cast<std::int32_t>(s % b));
+      const void* key =
+          pass_.kv.k.row(layer_, pass_.input.pages[s / b], head_, static_cast<std::int32_t>(s % b));
       kernels_.widen[dtype](key, dim, w_.tile);
       const double norm = std::sqrt(kernels_.sum_squares(w_.tile, dim));
       const bool usable = norm > 0 && norm < double{std::numeric_limits<float>::max()};
@@ -225,11 +225,9 @@ class BoundaryTask {
     read_keys(1, slots, w_.queries, similarity);
     const double others = static_cast<double>(std::max<std::int64_t>(slots - 1, 1));
     for (std::int64_t s = 0; s < slots; ++s) {
-      const double mean = inverse_norm[s] == 0.0F ? 0.0
-                                                  : (double{similarity[s]} *
-                                                         double{inverse_norm[s]} -
-                                                     1.0) /
-                                                        others;
+      const double mean = inverse_norm[s] == 0.0F
+                              ? 0.0
+                              : (double{similarity[s]} * double{inverse_norm[s]} - 1.0) / others;
       similarity[s] = static_cast<float>(mean / double{pass_.retention.redundancy_temperature});
     }
     const float max = kernels_.sanitize_max(similarity, slots);

@@ -18,8 +18,8 @@ class CompactTask {
         bits_(move.keep.row(layer, head)),
         scores_(move.scores == nullptr
                     ? nullptr
-                    : move.scores + (std::int64_t{layer} * move.shape.kv_heads + head) *
-                                        move.score_stride),
+                    : move.scores +
+                          (std::int64_t{layer} * move.shape.kv_heads + head) * move.score_stride),
         page_size_(move.shape.page_size),
         slots_(move.keep.slots),
         k_(move, move.kv.k, move.shape.head_dim, layer, head),
@@ -119,7 +119,7 @@ class CompactTask {
     }
   }
 
-  /// The victims' pages leave the table and the others close up; nothing is scored after them.
+  /// The victims' pages leave the table and the others close up.
   void reorder_scores() noexcept {
     std::int64_t target = 0;
     for (std::int64_t p = 0; p * page_size_ < slots_; ++p) {
@@ -129,9 +129,6 @@ class CompactTask {
       if (target != first) std::copy(scores_ + first, scores_ + first + count, scores_ + target);
       target += page_size_;
     }
-    const std::int64_t end = std::min(std::int64_t{move_.keep.pages} * page_size_,
-                                      move_.score_stride);
-    std::fill(scores_ + count_bits(bits_, 0, slots_), scores_ + end, 0.0F);
   }
 
   const CompactionMove& move_;

@@ -87,6 +87,7 @@ Status PagedKVCache<Backend>::allocate_memory() {
         static_cast<std::size_t>(options_.pages.host_pages * page_bytes(shape, kv)));
     host_summaries_ = detail::LazyArray<char>(
         static_cast<std::size_t>(options_.pages.max_sequences * summary_row_bytes_));
+    swapped_history_.resize(static_cast<std::size_t>(options_.pages.max_sequences));
   }
   const bool ok = k_memory_.ok() && v_memory_.ok() && summary_memory_.ok() && score_memory_.ok() &&
                   history_memory_.ok() && keep_bits_.ok() && workspace_.ok() && host_pages_.ok() &&
@@ -233,7 +234,10 @@ BoundaryPass PagedKVCache<Backend>::boundary_pass(const SequenceView& view, Sequ
   pass.score_stride = score_stride_;
   if (history_memory_.data() != nullptr) {
     const ScoreHistory& past = history_[static_cast<std::size_t>(slot.value)];
-    if (past.owner == id && past.compactions == view.compactions) pass.old_scores = history(slot);
+    if (past.owner == id && past.compactions == view.compactions) {
+      pass.old_scores = history(slot);
+      pass.old_slots = past.slots;
+    }
   }
   k_bytes_read_ += std::int64_t{shape.layers} * shape.kv_heads * view.slots * shape.head_dim *
                    static_cast<std::int64_t>(dtype_bytes(options_.kv.k.dtype));
@@ -333,7 +337,8 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
   }
   backend_->compact(move, stream);  // reads the block table as it was
   if (decays) {
-    history_[static_cast<std::size_t>(slot.value)] = {ticket.sequence, view.compactions + 1};
+    history_[static_cast<std::size_t>(slot.value)] = {
+        ticket.sequence, view.compactions + 1, view.slots - ticket.victims * shape.page_size};
   }
   for (ScoreBuffer& buffer : score_buffers_) {
     if (buffer.owner == ticket.sequence) buffer = {};
@@ -358,6 +363,7 @@ void PagedKVCache<Backend>::run_swap_out(SequenceId id, SummarySlot slot,
     backend_->copy_to_host(host, device, bytes, stream);
     host += bytes;
   });
+  swapped_history_[id.index] = history_[static_cast<std::size_t>(slot.value)];
 }
 
 template <KvBackend Backend>
@@ -371,11 +377,7 @@ void PagedKVCache<Backend>::run_swap_in(SequenceId id, SummarySlot slot,
     backend_->copy_from_host(device, host, bytes, stream);
     host += bytes;
   });
-  if (history_memory_.data() != nullptr) {
-    const Result<SequenceView> view = PageManager::view(id);
-    history_[static_cast<std::size_t>(slot.value)] = {
-        id, view.ok() && view->compactions > 0 ? view->compactions : -1};
-  }
+  history_[static_cast<std::size_t>(slot.value)] = swapped_history_[id.index];
 }
 
 template <KvBackend Backend>
