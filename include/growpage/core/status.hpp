@@ -48,7 +48,8 @@ struct ErrorDetail {
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
-  Status(StatusCode code) noexcept : code_(code) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor): a code is a status
+  Status(StatusCode code) noexcept : code_(code) {}
 
   /// An error that names the argument, its value and what is allowed.
   static Status error(StatusCode code, std::string_view argument, std::string_view value,
@@ -78,10 +79,12 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Status status) noexcept
-      : status_(std::move(status)) {}                  // NOLINT(google-explicit-constructor)
-  Result(StatusCode code) noexcept : status_(code) {}  // NOLINT(google-explicit-constructor)
+  // A value, a status and a code all convert, so that functions return any of them.
+  // NOLINTBEGIN(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}
+  Result(Status status) noexcept : status_(std::move(status)) {}
+  Result(StatusCode code) noexcept : status_(code) {}
+  // NOLINTEND(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const noexcept { return value_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }

@@ -59,5 +59,5 @@ struct SummaryBytes {
 }  // namespace growpage
 
 #ifdef GROWPAGE_HEADER_ONLY
-#include "growpage/detail/demand.ipp"
+#include "growpage/detail/query_summary.ipp"
 #endif

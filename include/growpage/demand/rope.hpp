@@ -31,5 +31,5 @@ struct RopeParams {
 }  // namespace growpage
 
 #ifdef GROWPAGE_HEADER_ONLY
-#include "growpage/detail/demand.ipp"
+#include "growpage/detail/rope.ipp"
 #endif

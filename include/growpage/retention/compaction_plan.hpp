@@ -44,5 +44,5 @@ struct CompactionPlan {
 }  // namespace growpage
 
 #ifdef GROWPAGE_HEADER_ONLY
-#include "growpage/detail/retention.ipp"
+#include "growpage/detail/compaction_plan.ipp"
 #endif
