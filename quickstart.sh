@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# All set-up on Debian 12 or Ubuntu 24.04, in one command.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+usage() {
+  cat >&2 <<'TEXT'
+usage: ./quickstart.sh demo   install what is missing, build, run the replay demo
+       ./quickstart.sh test   install what is missing, build, run the whole test suite
+       ./quickstart.sh dev    only install what is missing, with the tools that .ci/run uses
+TEXT
+  exit 2
+}
+
+# Installs the packages of the named groups of packages.txt that are not there yet.
+install_missing() {
+  local name missing=() root=()
+  while read -r name; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] ||
+      missing+=("$name")
+  done < <(awk -v groups=" $* " 'index(groups, " " $1 " ") { print $2 }' packages.txt)
+  ((${#missing[@]})) || return 0
+  [[ $EUID == 0 ]] || root=(sudo)
+  echo "Installing: ${missing[*]}"
+  "${root[@]}" apt-get update -q
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+[[ $# == 1 ]] || usage
+case $1 in
+  demo | test)
+    install_missing build
+    cmake --workflow --preset "$1"
+    ;;
+  dev) install_missing build dev ;;
+  *) usage ;;
+esac
