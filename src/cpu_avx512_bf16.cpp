@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bf16 keys with AVX512-BF16's vdpbf16ps, which Highway 1.0 does not emit. The query is
-// rounded to bf16, as it is in a model's own bf16 attention.
+// Products of bf16 keys and queries with AVX512-BF16's vdpbf16ps, which Highway 1.0 does not emit.
 #include <cstdint>
 
 #include "growpage/detail/cpu_kernels.hpp"
@@ -29,23 +28,26 @@ void pack(const float* q, std::int64_t q_stride, std::int32_t queries, std::int3
       for (std::int32_t j = block; j < block + query_block; ++j) {
         const float low = j < queries ? q[j * q_stride + i] : 0.0F;
         const float high = j < queries && i + 1 < dim ? q[j * q_stride + i + 1] : 0.0F;
-        *out++ = BFloat16::from_float(low).bits |
-                 std::uint32_t{BFloat16::from_float(high).bits} << 16;
+        *out++ = BFloat16::from_float(low).bits | std::uint32_t{BFloat16::from_float(high).bits}
+                                                      << 16;
       }
     }
   }
 }
 
-/// Adds to one token's sums the product of a pair of its dims with the pair of every query.
+/// Adds to one token's sums the product of a pair of its dims with the pair of every query. The
+/// instruction is written out since clang 16 crashes on the intrinsic with a broadcast operand.
 GROWPAGE_AVX512_BF16 inline __m256 add_pair(__m256 sum, const char* key, __m256i query) {
   std::int32_t pair;
   std::memcpy(&pair, key, sizeof pair);
-  return _mm256_dpbf16_ps(sum, (__m256bh)_mm256_set1_epi32(pair), (__m256bh)query);
+  const __m256i keys = _mm256_set1_epi32(pair);
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(keys), "v"(query));
+  return sum;
 }
 
 /// 8×8 transpose: in [token][query] → out[query · stride + token].
-GROWPAGE_AVX512_BF16 inline void store_transposed(const __m256* in, float* out,
-                                                  std::int64_t stride, std::int32_t queries) {
+GROWPAGE_AVX512_BF16 inline void store_transposed(const __m256* in, float* out, std::int64_t stride,
+                                                  std::int32_t queries) {
   __m256 pairs[8];
   __m256 quads[8];
   for (int i = 0; i < 8; i += 2) {
@@ -116,7 +118,7 @@ GROWPAGE_AVX512_BF16 inline void multiply_tile(const char* rows, std::int64_t st
     const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(q));
     for (std::int32_t t = 0; t < tile_tokens; ++t) {
       char pair[4] = {};
-      std::memcpy(pair, rows + t * stride + (dim - 1) * 2, 2);
+      std::memcpy(pair, rows + t * stride + std::int64_t{dim - 1} * 2, 2);
       s[t] = add_pair(s[t], pair, x);
     }
   }
@@ -134,7 +136,7 @@ GROWPAGE_AVX512_BF16 void dot(const KRows& k, const void* packed, std::int32_t q
     if (tokens < tile_tokens) {
       // Rows past the last one are not to be read: the tile is completed in scratch.
       char* copy = reinterpret_cast<char*>(tile);
-      std::memset(copy, 0, static_cast<std::size_t>(tile_tokens * row_bytes));
+      std::memset(copy, 0, static_cast<std::size_t>(row_bytes) * tile_tokens);
       for (std::int32_t t = 0; t < tokens; ++t) {
         std::memcpy(copy + t * row_bytes, rows + t * stride, static_cast<std::size_t>(row_bytes));
       }
@@ -174,9 +176,8 @@ bool use_avx512_bf16(CpuKernels& kernels) noexcept {
       !__builtin_cpu_supports("avx512vl")) {
     return false;
   }
-  constexpr auto bf16 = static_cast<std::int32_t>(DType::bf16);
-  kernels.pack[bf16] = pack;
-  kernels.dot[bf16] = dot;
+  kernels.pack[bf16_queries] = pack;
+  kernels.dot[bf16_queries] = dot;
   return true;
 }
 

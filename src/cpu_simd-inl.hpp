@@ -188,8 +188,8 @@ void dot(const KRows& k, const void* packed, std::int32_t queries, float* out,
       }
     }
     for (std::int32_t j = 0; j < queries; j += block_lanes) {
-      const float* q = static_cast<const float*>(packed) +
-                       (j / query_block * k.dim) * query_block + j % query_block;
+      const float* q = static_cast<const float*>(packed) + (j / query_block * k.dim) * query_block +
+                       j % query_block;
       VecBlock sums[tile_tokens];
       multiply_tile(keys, k.dim, q, sums);
       store_tile(sums, tokens, out + j * out_stride + first, out_stride, queries - j);
@@ -199,13 +199,14 @@ void dot(const KRows& k, const void* packed, std::int32_t queries, float* out,
 
 // -------------------------------------------------------------------------------- distributions
 
-inline float sanitize_max(float* x, std::int64_t n) {
+inline float sanitize_max(float* x, std::int64_t n, float scale) {
   const F32 tag;
+  const VecF32 factor = hn::Set(tag, scale);
   const VecF32 minus_inf = hn::Set(tag, -std::numeric_limits<float>::infinity());
   const VecF32 largest = hn::Set(tag, std::numeric_limits<float>::max());
   VecF32 max = minus_inf;
   for (std::int64_t i = 0; i < n; i += lanes) {
-    VecF32 v = hn::LoadU(tag, x + i);
+    VecF32 v = hn::Mul(hn::LoadU(tag, x + i), factor);
     v = hn::Min(hn::IfThenElse(hn::IsNaN(v), minus_inf, v), largest);
     if (i + lanes <= n) {
       hn::StoreU(v, tag, x + i);
@@ -280,8 +281,8 @@ inline void max_scaled(const float* rows, std::int64_t stride, const float* coef
   for (std::int64_t i = 0; i < n; i += lanes) {
     VecF32 max = hn::Zero(tag);
     for (std::int32_t j = 0; j < count; ++j) {
-      max = hn::Max(
-          max, hn::Mul(hn::Set(tag, coefficient[j]), hn::LoadU(tag, rows + j * stride + i)));
+      max = hn::Max(max,
+                    hn::Mul(hn::Set(tag, coefficient[j]), hn::LoadU(tag, rows + j * stride + i)));
     }
     hn::StoreU(max, tag, out + i);
   }
@@ -440,8 +441,8 @@ inline void take(std::uint32_t* keys, std::int64_t n, std::uint32_t threshold, s
 
 inline CpuKernels make_kernels() {
   return {"",
-          {pack, pack, pack},
-          {dot<float>, dot<Float16>, dot<BFloat16>},
+          {pack, pack, pack, pack},
+          {dot<float>, dot<Float16>, dot<BFloat16>, dot<BFloat16>},
           {widen<float>, widen<Float16>, widen<BFloat16>},
           sanitize_max,
           exp_sum,

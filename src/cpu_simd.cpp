@@ -2,8 +2,7 @@
 // The SIMD kernels of the CPU backend, compiled once per Highway target and chosen at run time.
 // Targets with vectors of run-time length are left out: the kernels want them at compile time, and
 // an Arm machine with SVE has NEON too.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3)
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3)
 
 #include <cstdio>
 #include <type_traits>

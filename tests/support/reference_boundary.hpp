@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "growpage/core/cache_shape.hpp"
+#include "growpage/core/dtype.hpp"
 #include "growpage/demand/demand.hpp"
 #include "growpage/demand/rope.hpp"
 #include "growpage/retention/retention.hpp"
@@ -40,16 +41,15 @@ struct Boundary {
   std::vector<std::vector<Rows>>
       window;                    ///< [age][layer][q_head], age 0 = latest; ScoreKind::window
   std::vector<Rows> old_scores;  ///< [layer][kv_head][slot], the first slots only; or empty
-  /// Relative error a kernel may make when it rounds the query to K's dtype; 0 = it does not.
-  double query_rounding = 0;
+  bool bf16_keys = false;        ///< queries are then rounded to bf16 after RoPE (contract.hpp)
 };
 
 struct BoundaryAnswer {
   std::vector<Rows> scores;  ///< [layer][kv_head][slot]
   Range short_ratio;         ///< mean r over counted (layer, KV head)
   Range long_ratio;
-  /// The largest error of a logit that `query_rounding` allows anywhere: weights may be off by a
-  /// factor of e^±2·logit_error.
+  /// Float rounding before the rounding to bf16 may turn one of its elements to the neighbour: what
+  /// a logit can then be off by, at most. Weights may be off by a factor of e^±2·logit_error.
   double logit_error = 0;
 };
 
@@ -57,25 +57,34 @@ namespace detail {
 
 inline std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+inline double scale(const Boundary& in) {
+  return in.softmax_scale > 0 ? in.softmax_scale : 1.0 / std::sqrt(double(in.shape.head_dim));
+}
+
+/// The query as it meets the keys: rotated, and in bf16 where they are.
+inline Row turned(const Boundary& in, const Row& query, std::int64_t position) {
+  Row q = rotated(query, in.rope, position);
+  if (!in.bf16_keys) return q;
+  for (double& x : q) x = BFloat16::from_float(static_cast<float>(x)).to_float();
+  return q;
+}
+
 inline Row logits(const Boundary& in, const Row& query, const Rows& keys, std::int32_t visible) {
-  const double scale =
-      in.softmax_scale > 0 ? in.softmax_scale : 1.0 / std::sqrt(double(in.shape.head_dim));
   Row out;
-  for (std::int32_t s = 0; s < visible; ++s) out.push_back(dot(query, keys[at(s)]) * scale);
+  for (std::int32_t s = 0; s < visible; ++s) out.push_back(dot(query, keys[at(s)]) * scale(in));
   return out;
 }
 
-/// The contract's bound: rounding · Σ|qᵢ·kᵢ| · scale, at its largest over the slots.
+/// What one bf16 step of one query element does to a logit, at its largest over the slots.
 inline double logit_error(const Boundary& in, const Row& query, const Rows& keys) {
-  if (in.query_rounding == 0) return 0;
-  const auto magnitudes = [](Row x) {
-    for (double& v : x) v = std::abs(v);
-    return x;
-  };
-  Rows absolute;
-  for (const Row& k : keys) absolute.push_back(magnitudes(k));
-  const Row sums = logits(in, magnitudes(query), absolute, in.slots);
-  return in.query_rounding * *std::max_element(sums.begin(), sums.end());
+  if (!in.bf16_keys) return 0;
+  double largest = 0;
+  for (const Row& k : keys) {
+    for (std::size_t i = 0; i < k.size(); ++i) {
+      largest = std::max(largest, std::abs(query[i] * k[i]));
+    }
+  }
+  return 0x1p-7 * largest * scale(in);
 }
 
 /// r, as a range: `slack` is what p may be off by, `error` what each logit may be off by (the mass
@@ -106,8 +115,8 @@ inline Row window_scores(const Boundary& in, std::int32_t layer, std::int32_t he
   for (std::size_t age = 0; age < in.window.size(); ++age) {
     Row best(at(in.slots), 0.0);
     for (std::int32_t g = 0; g < group; ++g) {
-      const Row q = rotated(in.window[age][at(layer)][at(head * group + g)], in.rope,
-                            in.position - static_cast<std::int64_t>(age));
+      const Row q = turned(in, in.window[age][at(layer)][at(head * group + g)],
+                           in.position - static_cast<std::int64_t>(age));
       raise(best, softmax(logits(in, q, keys, in.slots - static_cast<std::int32_t>(age))));
     }
     for (std::size_t i = 0; i < best.size(); ++i) sum[i] += best[i];
@@ -139,8 +148,8 @@ inline BoundaryAnswer boundary(const Boundary& in, double slack) {
         for (std::int32_t g = 0; g < group; ++g) {
           const std::int32_t q_head = h * group + g;
           const Row& summary = (is_long ? in.long_summary : in.short_summary)[at(l)][at(q_head)];
-          const Row q =
-              rotated(calibrated(summary, rms(in.query[at(l)][at(q_head)])), in.rope, in.position);
+          const Row q = detail::turned(in, calibrated(summary, rms(in.query[at(l)][at(q_head)])),
+                                       in.position);
           const Row all = detail::logits(in, q, keys, in.slots);
           error = std::max(error, detail::logit_error(in, q, keys));
           out.logit_error = std::max(out.logit_error, error);

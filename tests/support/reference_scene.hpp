@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <string_view>
 #include <vector>
 
 #include "growpage/backend/cpu.hpp"
@@ -60,11 +59,6 @@ class Scene {
     for (std::int32_t i = 0; i < options.rotary_dim / 2; ++i) {
       inv_freq_.push_back(static_cast<float>(std::pow(10000.0, -2.0 * i / options.rotary_dim)));
     }
-    // The SIMD form multiplies in bf16 where the processor can; the contract says what that costs.
-    if (options.cache.dtype == DType::bf16 &&
-        std::string_view(backend.name()).find("BF16") != std::string_view::npos) {
-      query_rounding_ = 0x1p-8;
-    }
     rope.rotary_dim = options.rotary_dim;
     rope.pairing = options.pairing;
     rope.inv_freq = inv_freq_.data();
@@ -96,7 +90,7 @@ class Scene {
     in.retention = call.retention;
     in.softmax_scale = double{call.softmax_scale};
     in.old_scores = call.old_scores;
-    in.query_rounding = query_rounding_;
+    in.bf16_keys = options.cache.dtype == DType::bf16;
     in.key = [this](std::int32_t l, std::int32_t h, std::int32_t s) { return cache.key(l, h, s); };
     in.short_summary = short_;
     in.long_summary = long_;
@@ -249,7 +243,6 @@ class Scene {
   }
 
   std::vector<float> inv_freq_;
-  double query_rounding_ = 0;
   std::vector<Rows> short_, long_;
 };
 

@@ -28,9 +28,9 @@
 ///  - A kernel enqueues on `stream` and does not synchronise, unless it says "synchronises". The
 ///  CPU
 ///    backend has done its work when a call returns.
-///  - A kernel may round a query to the dtype of K before it multiplies (as 16-bit attention does);
-///  its
-///    logits are then off by at most 2^-8 (bf16) or 2^-11 (f16) of Σ|qᵢ·kᵢ|·softmax_scale.
+///  - With bf16 keys boundary_pass rounds every calibrated (or window) query, after RoPE, to bf16
+///    (nearest even) and applies softmax_scale to the products, as a bf16 model's own attention
+///    does and matrix units want. All backends do, so that they agree.
 ///  - Non-finite inputs: a NaN logit counts as −inf (weight 0), +inf as the largest float; a row
 ///  whose
 ///    logits are all −inf gets the uniform distribution. No slot at or past `slots` is ever read.

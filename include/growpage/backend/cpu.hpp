@@ -13,8 +13,27 @@ namespace detail {
 struct CpuKernels;  // a table of row-level kernels: detail/cpu_kernels.hpp
 }
 
-/// The CPU backend. Two forms of every kernel: the scalar oracle, and SIMD with run-time dispatch
-/// (Highway; absent from header-only builds). The form is chosen once, at construction.
+/// The CPU backend. Two forms of every hot kernel: the scalar oracle, plain loops with sums in
+/// double, and SIMD (Highway with run-time dispatch, and AVX512-BF16 for bf16 keys; absent from
+/// header-only builds). The form is chosen once, at construction. Equal scores give equal
+/// selections in both; weights agree to about 1e-5, relative.
+///
+/// What the contract leaves open, in both forms:
+///  - A weight below e^-87 of the row's largest is 0.
+///  - D_p (algorithm, section 2): the fewest largest weights whose sum reaches p·Σw, p the float
+///    that was given; weights equal to the smallest one needed count only as often as needed; p = 1
+///    counts all positive weights; one candidate gives r = 1 for both metrics.
+///  - Selection: always-kept slots (the newest first, then from the front), then of every private
+///    page the best min(k_loc, budget left / private pages), then the globally best. NaN ranks
+///    last.
+///  - Window scores read K again for every 32 queries of a group, since their logits have to fit in
+///    the workspace; summaries and demand read it once.
+///  - Redundancy (algorithm, section 6): softmax over the used slots of the mean cosine similarity
+///    of a slot's key to all other used slots' keys, over the temperature; the score becomes
+///    (1 − λ)·score − λ·redundancy, after max-pool and global score.
+///
+/// Thread-safety: const; calls may run concurrently when their memory and workspaces are distinct
+/// and the executor allows it. No call allocates except allocate().
 class CpuBackend {
  public:
   enum class Isa : std::int32_t {
@@ -25,6 +44,7 @@ class CpuBackend {
 
   explicit CpuBackend(Executor executor = {}, Isa isa = Isa::automatic) noexcept;
 
+  /// Large blocks ask for huge pages and take memory as it is first written.
   [[nodiscard]] void* allocate(std::int64_t bytes) noexcept;
   void deallocate(void* memory, std::int64_t bytes) noexcept;
   [[nodiscard]] std::int64_t workspace_bytes(const CacheShape& shape,
@@ -51,7 +71,7 @@ class CpuBackend {
                        StreamView stream = {}) noexcept;
   void synchronize(StreamView stream = {}) noexcept;
 
-  /// "cpu-scalar", "cpu-AVX3_DL", …
+  /// "cpu-scalar", "cpu-AVX2", "cpu-AVX3+BF16", … Static storage.
   [[nodiscard]] const char* name() const noexcept;
 
  private:

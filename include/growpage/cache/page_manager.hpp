@@ -84,9 +84,10 @@ class PageManager {
   [[nodiscard]] Status reserve(SequenceId id, std::int64_t slots);
   /// Takes the next `count` slots for `tokens` `[count]` (null: unknown; pages from here on are not
   /// published). Their K/V is written by the engine; see slot_mapping. A partly filled last page
-  /// that others read is replaced by a copy first (copy-on-write): the copy to run is pushed to
-  /// `copies`, to be run before the engine writes; out_of_pages when that page is not to be had.
-  /// at_capacity when slots + count > pages · b.
+  /// that others read (another sequence, or a fence over rows that were rolled back) is replaced by
+  /// a copy first (copy-on-write): the copy to run is pushed to `copies`, to be run before anything
+  /// else touches either page; out_of_pages when that page is not to be had. at_capacity when
+  /// slots + count > pages · b.
   [[nodiscard]] Status append(SequenceId id, std::int64_t count, const TokenId* tokens,
                               std::vector<PageCopy>& copies);
   /// The K/V of the first `slots` slots exists now: full pages are published for matching, unless
@@ -130,6 +131,8 @@ class PageManager {
   /// compaction; invalid_argument when the plan does not fit it.
   Status apply_compaction(const CompactionTicket& ticket, const CompactionPlan& plan,
                           std::span<const std::int32_t> page_kept, std::int32_t rows_per_page);
+  /// Whether the ticket is of a compaction that is begun and neither applied nor cancelled.
+  [[nodiscard]] bool is_compacting(const CompactionTicket& ticket) const noexcept;
   /// Gives a compaction up before `apply_compaction`; completes its fence.
   Status cancel_compaction(const CompactionTicket& ticket);
 
@@ -151,7 +154,7 @@ class PageManager {
   /// busy. stale_id when it is not open.
   Status complete_fence(FenceId fence);
   /// A fence of the engine's own over the pages of a sequence (a transfer to another node, say).
-  /// Does not make it busy.
+  /// Does not make it busy: it may append, and the guarded rows are neither overwritten nor moved.
   [[nodiscard]] Result<FenceId> guard(SequenceId id);
 
   // -- Looking
@@ -199,6 +202,7 @@ class PageManager {
     std::int32_t floor_pages = 0;  // at the last compaction
     std::int32_t published = 0;    // leading pages that are in the prefix index
     std::int32_t known = 0;        // leading slots whose tokens are known
+    std::int32_t written = 0;      // slots ever taken on these pages, rolled-back ones included
     FenceId fence;                 // of the compaction or swap that makes it busy
     bool alive = false;
     bool rewriting = false;  // a compaction has begun and is neither applied nor cancelled
@@ -240,9 +244,8 @@ class PageManager {
   // A fence over the sequence's pages, with room for `more` guards; out_of_fences.
   Result<FenceId> open_fence(SequenceId id, const Sequence& s, std::int32_t more) noexcept;
   void guard_host_pages(SequenceId id, const Sequence& s, FenceId fence) noexcept;
-  // No other table holds the page and no other fence guards it: its rows may be moved.
+  // No other table holds the page and no other fence guards it: its rows may be replaced.
   [[nodiscard]] bool rewritable(const Sequence& s, PageId page) const noexcept;
-  [[nodiscard]] bool is_compacting(const CompactionTicket& ticket) const noexcept;
   Status check_plan(SequenceId id, const Sequence& s, const CompactionTicket& ticket,
                     const CompactionPlan& plan, std::span<const std::int32_t> page_kept) const;
   void replace_shared_pages(SequenceId id, Sequence& s, FenceId fence,

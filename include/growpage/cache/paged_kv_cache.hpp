@@ -52,7 +52,7 @@ class PagedKVCache : public PageManager {
   /// Runs a compaction begun by `begin_compaction`: scores (kept or computed now), selection, plan,
   /// row moves, block table. Synchronises once, for the plan. Complete the ticket's fence when the
   /// stream has passed this point. at_capacity when what must be kept (recent, sinks, prompt) does
-  /// not fit; the compaction is then cancelled.
+  /// not fit; the compaction is then cancelled. protocol_error when the ticket is of no begun one.
   Status compact(const CompactionTicket& ticket, SummarySlot slot, std::int64_t position,
                  std::int32_t protected_slots = 0, StreamView stream = {});
 

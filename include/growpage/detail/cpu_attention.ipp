@@ -24,21 +24,13 @@ inline void attend(const PagedAttention& attention, const CpuKernels& kernels,
       std::int64_t{request} * shape.query_heads + std::int64_t{head} * group;
   float* out = attention.out + first_head * v_dim;
   if (slots <= 0) {
-    std::fill(out, out + group * v_dim, 0.0F);
+    std::fill(out, out + std::int64_t{group} * v_dim, 0.0F);
     return;
   }
   const CpuWorkspace::Worker w = workspace.worker(worker);
   const std::int64_t stride = workspace.row_stride();
   const std::int64_t dim_stride = workspace.dim_stride();
-  const double scale = attention.softmax_scale != 0.0F
-                           ? double{attention.softmax_scale}
-                           : 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
-  for (std::int32_t g = 0; g < group; ++g) {
-    const float* q = attention.q + (first_head + g) * shape.head_dim;
-    for (std::int32_t i = 0; i < shape.head_dim; ++i) {
-      w.queries[g * dim_stride + i] = static_cast<float>(double{q[i]} * scale);
-    }
-  }
+  const float scale = softmax_scale(attention.softmax_scale, shape.head_dim);
   const KvTensor& k = attention.kv.k;
   // With V a view of K's rows, and no tensor of its own, a value is the row's first v_dim elements.
   const KvTensor& v = attention.kv.v.null() ? k : attention.kv.v;
@@ -47,17 +39,18 @@ inline void attend(const PagedAttention& attention, const CpuKernels& kernels,
   const auto page_at = [&](std::int64_t page) {
     return PageId{attention.block_table[request * attention.block_table_stride + page]};
   };
-  kernels.pack[k_dtype](w.queries, dim_stride, group, shape.head_dim, w.packed);
+  kernels.pack[k_dtype](attention.q + first_head * shape.head_dim, shape.head_dim, group,
+                        shape.head_dim, w.packed);
   for (std::int64_t first = 0, page = 0; first < slots; first += shape.page_size, ++page) {
-    const KRows rows{k.row(attention.layer, page_at(page), head, 0), k.layout.token_stride,
-                     static_cast<std::int32_t>(
-                         std::min<std::int64_t>(shape.page_size, slots - first)),
-                     shape.head_dim, nullptr};
+    const KRows rows{
+        k.row(attention.layer, page_at(page), head, 0), k.layout.token_stride,
+        static_cast<std::int32_t>(std::min<std::int64_t>(shape.page_size, slots - first)),
+        shape.head_dim, nullptr};
     kernels.dot[k_dtype](rows, w.packed, group, w.rows + first, stride, w.tile);
   }
   for (std::int32_t g = 0; g < group; ++g) {
     float* x = w.rows + g * stride;
-    const double sum = to_weights(kernels, x, slots, kernels.sanitize_max(x, slots));
+    const double sum = to_weights(kernels, x, slots, kernels.sanitize_max(x, slots, scale));
     w.coefficient[g] = static_cast<float>(1.0 / sum);
   }
   std::fill(w.accumulators, w.accumulators + group * dim_stride, 0.0);
@@ -88,12 +81,11 @@ GROWPAGE_INLINE void CpuBackend::paged_attention(const PagedAttention& attention
       *std::max_element(attention.kv_lengths, attention.kv_lengths + attention.requests);
   const detail::CpuWorkspace ws(attention.shape, std::max(longest, 0), workspace);
   const std::int32_t heads = attention.shape.kv_heads;
-  executor_.for_each(std::int64_t{attention.requests} * heads,
-                     [&](std::int64_t task, std::int32_t worker) {
-                       detail::attend(attention, *kernels_, ws,
-                                      static_cast<std::int32_t>(task / heads),
-                                      static_cast<std::int32_t>(task % heads), worker);
-                     });
+  executor_.for_each(
+      std::int64_t{attention.requests} * heads, [&](std::int64_t task, std::int32_t worker) {
+        detail::attend(attention, *kernels_, ws, static_cast<std::int32_t>(task / heads),
+                       static_cast<std::int32_t>(task % heads), worker);
+      });
 }
 
 }  // namespace growpage

@@ -7,6 +7,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "growpage/backend/cpu.hpp"
 #include "growpage/detail/cpu_attention.ipp"
 #include "growpage/detail/cpu_boundary.ipp"
@@ -39,16 +43,24 @@ GROWPAGE_INLINE CpuBackend::CpuBackend(Executor executor, Isa isa) noexcept
     : executor_(executor), kernels_(detail::choose_kernels(isa)) {}
 
 GROWPAGE_INLINE void* CpuBackend::allocate(std::int64_t bytes) noexcept {
-  constexpr std::size_t alignment = 64;
   if (bytes < 0) return nullptr;
+  constexpr std::size_t huge_page = std::size_t{1} << 21;
+  const auto size = static_cast<std::size_t>(bytes);
+  const bool large = size >= 4 * huge_page;
+  const std::size_t alignment = large ? huge_page : 64;
   // calloc rather than aligned_alloc and memset: the pages of a large cache are then committed when
   // they are first written. The address calloc gave stands in front of the one handed out.
-  void* memory = std::calloc(static_cast<std::size_t>(bytes) + alignment + sizeof(void*), 1);
+  void* memory = std::calloc(size + alignment + sizeof(void*), 1);
   if (memory == nullptr) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(memory) + sizeof(void*);
-  void* aligned = static_cast<char*>(memory) + sizeof(void*) + (alignment - start % alignment) %
-                                                                   alignment;
+  void* aligned =
+      static_cast<char*>(memory) + sizeof(void*) + (alignment - start % alignment) % alignment;
   static_cast<void**>(aligned)[-1] = memory;
+#if defined(__linux__)
+  // Heads of a token-major cache are strided: with small pages the TLB would miss on every row. A
+  // refusal does no harm.
+  if (large) (void)madvise(aligned, size / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
   return aligned;
 }
 

@@ -29,9 +29,7 @@ class BoundaryTask {
         layer_(layer),
         head_(head),
         group_(pass.shape.group()),
-        scale_(pass.softmax_scale != 0.0F
-                   ? double{pass.softmax_scale}
-                   : 1.0 / std::sqrt(static_cast<double>(pass.shape.head_dim))) {}
+        scale_(softmax_scale(pass.softmax_scale, pass.shape.head_dim)) {}
 
   /// `terms` [2]: r of the short and of the long summary; null = no demand. `scores` [slots] or
   /// null.
@@ -66,16 +64,26 @@ class BoundaryTask {
             (page + 1) * b < slots ? at(page + 1) : nullptr};
   }
 
-  /// Logits of the first `queries` queries over slots [0, slots): the one read of K.
-  void read_keys(std::int32_t queries, std::int64_t slots, const float* q,
+  /// Rotates the query in the accumulators and makes it query `index`.
+  void finish_query(std::int64_t index, std::int64_t lag) const noexcept {
+    rotate(pass_.rope, rope_ + lag * dim_stride_, w_.accumulators);
+    store_query(w_.accumulators, pass_.shape.head_dim, pass_.kv.k.dtype, query(index));
+  }
+
+  /// Products of the first `queries` queries with the keys of slots [0, slots): the one read of K.
+  /// `kernel` as in CpuKernels::dot.
+  void read_keys(std::int32_t kernel, std::int32_t queries, std::int64_t slots,
                  float* out) const noexcept {
-    const auto dtype = static_cast<std::int32_t>(pass_.kv.k.dtype);
     const std::int64_t b = pass_.shape.page_size;
-    kernels_.pack[dtype](q, dim_stride_, queries, pass_.shape.head_dim, w_.packed);
+    kernels_.pack[kernel](w_.queries, dim_stride_, queries, pass_.shape.head_dim, w_.packed);
     for (std::int64_t page = 0; page * b < slots; ++page) {
-      kernels_.dot[dtype](page_rows(page, slots), w_.packed, queries, out + page * b, stride_,
-                          w_.tile);
+      kernels_.dot[kernel](page_rows(page, slots), w_.packed, queries, out + page * b, stride_,
+                           w_.tile);
     }
+  }
+  [[nodiscard]] std::int32_t attention_kernel() const noexcept {
+    return pass_.kv.k.dtype == DType::bf16 ? bf16_queries
+                                           : static_cast<std::int32_t>(pass_.kv.k.dtype);
   }
 
   /// Rows [0, G) short and [G, 2G) long: demand over [0, candidates), score over [0, slots), each
@@ -86,18 +94,18 @@ class BoundaryTask {
     const std::int32_t queries = 2 * group_;
     for (std::int32_t j = 0; j < queries; ++j) {
       load_summary(pass_.summaries, layer_, pass_.input.summary_slot, j / group_,
-                   head_ * group_ + j % group_, scale_, query(j));
-      rotate(pass_.rope, rope_, query(j));
+                   head_ * group_ + j % group_, w_.accumulators);
+      finish_query(j, 0);
     }
-    read_keys(queries, slots, w_.queries, w_.rows);
+    read_keys(attention_kernel(), queries, slots, w_.rows);
 
     float* demand_factor = w_.coefficient;
     float* head_factor = w_.coefficient + rows_;
-    float* tail_factor = w_.coefficient + 2 * rows_;
+    float* tail_factor = w_.coefficient + std::int64_t{2} * rows_;
     const std::int64_t tail = slots - candidates;
     for (std::int32_t j = 0; j < queries; ++j) {
-      const float head_max = kernels_.sanitize_max(row(j), candidates);
-      const float tail_max = kernels_.sanitize_max(row(j) + candidates, tail);
+      const float head_max = kernels_.sanitize_max(row(j), candidates, scale_);
+      const float tail_max = kernels_.sanitize_max(row(j) + candidates, tail, scale_);
       const float max = std::max(head_max, tail_max);
       const double head_sum =
           candidates > 0 ? to_weights(kernels_, row(j), candidates, head_max) : 0.0;
@@ -112,7 +120,8 @@ class BoundaryTask {
     }
     if (terms != nullptr) {
       for (std::int32_t which = 0; which < 2; ++which) {
-        terms[which] = group_spread(which, candidates, demand_factor + which * group_);
+        terms[which] =
+            group_spread(which, candidates, demand_factor + std::int64_t{which} * group_);
       }
     }
     if (score != nullptr) {
@@ -126,12 +135,13 @@ class BoundaryTask {
                                     const float* factor) const noexcept {
     if (pass_.demand.group == GroupReduction::mean_distribution) {
       float* mean = w_.extra[1];
-      kernels_.mix(row(which * group_), stride_, factor, group_, candidates, mean);
-      return spread(kernels_, pass_.demand, mean, candidates);
+      kernels_.mix(row(std::int64_t{which} * group_), stride_, factor, group_, candidates, mean);
+      return spread(kernels_, pass_.demand, mean, candidates, w_.extra[2]);
     }
     double sum = 0;
     for (std::int32_t g = 0; g < group_; ++g) {
-      sum += spread(kernels_, pass_.demand, row(which * group_ + g), candidates);
+      sum += spread(kernels_, pass_.demand, row(std::int64_t{which} * group_ + g), candidates,
+                    w_.extra[2]);
     }
     return sum / group_;
   }
@@ -152,10 +162,10 @@ class BoundaryTask {
       for (std::int64_t j = 0; j < lags * group_; ++j) {
         const std::int64_t lag = first + j / group_;
         load_window_query(state, layer_, pass_.input.summary_slot, lag,
-                          head_ * group_ + static_cast<std::int32_t>(j % group_), scale_, query(j));
-        rotate(pass_.rope, rope_ + lag * dim_stride_, query(j));
+                          head_ * group_ + static_cast<std::int32_t>(j % group_), w_.accumulators);
+        finish_query(j, lag);
       }
-      read_keys(static_cast<std::int32_t>(lags * group_), slots, w_.queries, w_.rows);
+      read_keys(attention_kernel(), static_cast<std::int32_t>(lags * group_), slots, w_.rows);
       for (std::int64_t i = 0; i < lags; ++i) {
         add_window_query(i * group_, slots - (first + i), count, score);
       }
@@ -166,7 +176,7 @@ class BoundaryTask {
                         float* score) noexcept {
     for (std::int32_t g = 0; g < group_; ++g) {
       float* x = row(first_row + g);
-      const float max = kernels_.sanitize_max(x, visible);
+      const float max = kernels_.sanitize_max(x, visible, scale_);
       const double sum = to_weights(kernels_, x, visible, max);
       w_.coefficient[g] = static_cast<float>(1.0 / (sum * static_cast<double>(count)));
     }
@@ -222,7 +232,7 @@ class BoundaryTask {
     }
     for (std::int32_t i = 0; i < dim; ++i) query(0)[i] = static_cast<float>(total[i]);
     float* similarity = w_.extra[1];
-    read_keys(1, slots, w_.queries, similarity);
+    read_keys(dtype, 1, slots, similarity);
     const double others = static_cast<double>(std::max<std::int64_t>(slots - 1, 1));
     for (std::int64_t s = 0; s < slots; ++s) {
       const double mean = inverse_norm[s] == 0.0F
@@ -230,7 +240,7 @@ class BoundaryTask {
                               : (double{similarity[s]} * double{inverse_norm[s]} - 1.0) / others;
       similarity[s] = static_cast<float>(mean / double{pass_.retention.redundancy_temperature});
     }
-    const float max = kernels_.sanitize_max(similarity, slots);
+    const float max = kernels_.sanitize_max(similarity, slots, 1.0F);
     const double sum = to_weights(kernels_, similarity, slots, max);
     const double weight = double{pass_.retention.redundancy_weight};
     for (std::int64_t s = 0; s < slots; ++s) {
@@ -241,7 +251,7 @@ class BoundaryTask {
 
   const BoundaryPass& pass_;
   const CpuKernels& kernels_;
-  const float* rope_;
+  const double* rope_;
   std::int64_t stride_;
   std::int64_t dim_stride_;
   std::int32_t rows_;
@@ -249,7 +259,7 @@ class BoundaryTask {
   std::int32_t layer_;
   std::int32_t head_;
   std::int32_t group_;
-  double scale_;
+  float scale_;
 };
 
 }  // namespace growpage::detail

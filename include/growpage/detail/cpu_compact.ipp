@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -52,17 +53,19 @@ class CompactTask {
       page_stride = tensor.layout.page_stride * element;
       token_stride = tensor.layout.token_stride * element;
       pages = move.pages;
-      page_size = move.shape.page_size;
+      shift = std::countr_zero(static_cast<std::uint32_t>(move.shape.page_size));
+      mask = move.shape.page_size - 1;
     }
     [[nodiscard]] char* row(std::int64_t slot) const noexcept {
-      return base + pages[slot / page_size].offset() * page_stride +
-             slot % page_size * token_stride;
+      // Page sizes are powers of two; a division would cost more than the address arithmetic.
+      return base + pages[slot >> shift].offset() * page_stride + (slot & mask) * token_stride;
     }
     char* base = nullptr;
     std::int64_t page_stride = 0;
     std::int64_t token_stride = 0;
     const PageId* pages = nullptr;
-    std::int64_t page_size = 1;
+    std::int32_t shift = 0;
+    std::int64_t mask = 0;
     std::size_t bytes;
   };
   struct Pair {

@@ -37,6 +37,9 @@ inline constexpr std::int32_t query_block = 8;
 /// Rows a dot kernel may widen at once into its `tile`.
 inline constexpr std::int32_t tile_rows = 16;
 
+/// Index into `pack` and `dot` for bf16 keys times queries whose values are bf16 numbers.
+inline constexpr std::int32_t bf16_queries = 3;
+
 /// The hot row-level kernels of the CPU backend: what exists twice, as the scalar oracle and in
 /// SIMD. Everything around them is shared. None allocates. Tables are indexed by DType.
 ///
@@ -46,19 +49,19 @@ inline constexpr std::int32_t tile_rows = 16;
 struct CpuKernels {
   const char* name;
 
-  /// Rearranges q [queries, q_stride] into what `dot` of the same dtype reads. `packed` holds
+  /// Rearranges q [queries, q_stride] into what `dot` of the same index reads. `packed` holds
   /// `queries` rounded up to `query_block` rows of `dim` rounded up to 2 floats.
-  void (*pack[3])(const float* q, std::int64_t q_stride, std::int32_t queries, std::int32_t dim,
+  void (*pack[4])(const float* q, std::int64_t q_stride, std::int32_t queries, std::int32_t dim,
                   void* packed);
   /// out[j · out_stride + t] = q_j · k_t for every query j and row t. `tile` [tile_rows, padded
-  /// dim] is scratch.
-  void (*dot[3])(const KRows& k, const void* packed, std::int32_t queries, float* out,
+  /// dim] is scratch. Index: the DType of the keys, or `bf16_queries`.
+  void (*dot[4])(const KRows& k, const void* packed, std::int32_t queries, float* out,
                  std::int64_t out_stride, float* tile);
   /// out[i] = row[i] as float.
   void (*widen[3])(const void* row, std::int64_t n, float* out);
 
-  /// NaN → −inf, +inf → the largest float, in place; the largest value, −inf when there is none.
-  float (*sanitize_max)(float* x, std::int64_t n);
+  /// x ← scale · x with NaN → −inf, +inf → the largest float; the largest, −inf when n = 0.
+  float (*sanitize_max)(float* x, std::int64_t n, float scale);
   /// x ← exp(x − max), 0 below `exp_floor`; the sum. `max` is finite and ≥ every x.
   double (*exp_sum)(float* x, std::int64_t n, float max);
   /// out[i] = Σ_j coefficient[j] · rows[j · stride + i].
@@ -68,7 +71,8 @@ struct CpuKernels {
   void (*max_scaled)(const float* rows, std::int64_t stride, const float* coefficient,
                      std::int32_t count, std::int64_t n, float* out);
   Mass (*mass_at_least)(const float* w, std::int64_t n, float threshold);
-  /// The values in [low, high), in any order; `out` has room for all of them and one vector more.
+  /// The values in [low, high), in any order; `out` has room for n and one vector more; it may be
+  /// w.
   std::int64_t (*gather)(const float* w, std::int64_t n, float low, float high, float* out);
   /// Σ w·ln w over the positive w.
   double (*sum_w_log_w)(const float* w, std::int64_t n);

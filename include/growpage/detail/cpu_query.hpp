@@ -10,8 +10,11 @@
 
 namespace growpage::detail {
 
+// Queries stay in double until `store_query`: rounding to bf16 is then the same in every backend
+// but for numbers that lie on the edge to within double's precision.
+
 /// cos and sin of one position, attention scale included: cos [rotary_dim/2], then sin.
-inline void rope_row(const RopeParams& rope, std::int64_t position, float* out) noexcept {
+inline void rope_row(const RopeParams& rope, std::int64_t position, double* out) noexcept {
   const std::int32_t half = rope.rotary_dim / 2;
   for (std::int32_t i = 0; i < half; ++i) {
     double cosine = 0;
@@ -25,57 +28,56 @@ inline void rope_row(const RopeParams& rope, std::int64_t position, float* out) 
       cosine = std::cos(angle);
       sine = std::sin(angle);
     }
-    out[i] = static_cast<float>(cosine * double{rope.attention_scale});
-    out[half + i] = static_cast<float>(sine * double{rope.attention_scale});
+    out[i] = cosine * double{rope.attention_scale};
+    out[half + i] = sine * double{rope.attention_scale};
   }
 }
 
 /// Rotates one query in place with a row of `rope_row`; dims from rotary_dim on pass through.
-inline void rotate(const RopeParams& rope, const float* row, float* q) noexcept {
+inline void rotate(const RopeParams& rope, const double* row, double* q) noexcept {
   const std::int32_t half = rope.rotary_dim / 2;
   const bool split = rope.pairing == RopePairing::half_split;
   for (std::int32_t i = 0; i < half; ++i) {
-    float& a = split ? q[i] : q[2 * i];
-    float& b = split ? q[half + i] : q[2 * i + 1];
-    const double cosine = double{row[i]};
-    const double sine = double{row[half + i]};
-    const double rotated_a = double{a} * cosine - double{b} * sine;
-    const double rotated_b = double{b} * cosine + double{a} * sine;
-    a = static_cast<float>(rotated_a);
-    b = static_cast<float>(rotated_b);
+    double& a = split ? q[i] : q[2 * i];
+    double& b = split ? q[half + i] : q[2 * i + 1];
+    const double rotated = a * row[i] - b * row[half + i];
+    b = b * row[i] + a * row[half + i];
+    a = rotated;
   }
 }
 
-/// One calibrated summary, q̄ · RMS(q_t)/(RMS(q̄) + 1e-6) (algorithm, section 2), times `scale`.
+/// One calibrated summary, q̄ · RMS(q_t)/(RMS(q̄) + 1e-6) (algorithm, section 2).
 inline void load_summary(const SummaryView& state, std::int32_t layer, std::int32_t slot,
-                         std::int32_t which, std::int32_t head, double scale, float* q) noexcept {
-  const DType dtype =
-      state.storage == SummaryOptions::Storage::f32 ? DType::f32 : DType::f16;
+                         std::int32_t which, std::int32_t head, double* q) noexcept {
+  const DType dtype = state.storage == SummaryOptions::Storage::f32 ? DType::f32 : DType::f16;
   const std::int64_t first = state.index(layer, slot, which, head);
   double squares = 0;
   for (std::int32_t i = 0; i < state.head_dim; ++i) {
-    q[i] = load_element(state.summaries, dtype, first + i);
-    squares += double{q[i]} * double{q[i]};
+    q[i] = double{load_element(state.summaries, dtype, first + i)};
+    squares += q[i] * q[i];
   }
   const double rms = std::sqrt(squares / state.head_dim);
-  const double latest = double{state.query_rms[state.row(layer, slot) * state.query_heads + head]};
-  const double factor = scale * latest / (rms + 1e-6);
-  for (std::int32_t i = 0; i < state.head_dim; ++i) {
-    q[i] = static_cast<float>(double{q[i]} * factor);
-  }
+  const std::int64_t row = state.row(layer, slot) * std::int64_t{state.query_heads};
+  const double factor = double{state.query_rms[row + head]} / (rms + 1e-6);
+  for (std::int32_t i = 0; i < state.head_dim; ++i) q[i] *= factor;
 }
 
-/// The query `lag` steps before the latest one, from the window ring, times `scale`.
+/// The query `lag` steps before the latest one, from the window ring.
 inline void load_window_query(const SummaryView& state, std::int32_t layer, std::int32_t slot,
-                              std::int64_t lag, std::int32_t head, double scale,
-                              float* q) noexcept {
+                              std::int64_t lag, std::int32_t head, double* q) noexcept {
   const std::int64_t row = state.row(layer, slot);
   const std::int64_t index = (state.steps[row] - 1 - lag) % state.window_size;
   const float* source =
       state.window +
       ((row * state.window_size + index) * state.query_heads + head) * state.head_dim;
-  for (std::int32_t i = 0; i < state.head_dim; ++i) {
-    q[i] = static_cast<float>(double{source[i]} * scale);
+  for (std::int32_t i = 0; i < state.head_dim; ++i) q[i] = double{source[i]};
+}
+
+/// The query that meets the keys: rounded to bf16 when they are bf16 (contract.hpp).
+inline void store_query(const double* q, std::int32_t dim, DType keys, float* out) noexcept {
+  for (std::int32_t i = 0; i < dim; ++i) {
+    out[i] = static_cast<float>(q[i]);
+    if (keys == DType::bf16) out[i] = BFloat16::from_float(out[i]).to_float();
   }
 }
 

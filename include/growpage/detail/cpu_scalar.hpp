@@ -35,9 +35,7 @@ void dot(const KRows& k, const void* packed, std::int32_t queries, float* out,
       // Beyond float's range the sum counts as infinite, as it would in float arithmetic.
       const double limit = double{std::numeric_limits<float>::max()};
       const float inf = std::numeric_limits<float>::infinity();
-      out[j * out_stride + t] = sum > limit    ? inf
-                                : sum < -limit ? -inf
-                                               : static_cast<float>(sum);
+      out[j * out_stride + t] = sum > limit ? inf : sum < -limit ? -inf : static_cast<float>(sum);
     }
   }
 }
@@ -47,10 +45,11 @@ void widen(const void* row, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = load_element(row, dtype, i);
 }
 
-inline float sanitize_max(float* x, std::int64_t n) {
+inline float sanitize_max(float* x, std::int64_t n, float scale) {
   constexpr float inf = std::numeric_limits<float>::infinity();
   float max = -inf;
   for (std::int64_t i = 0; i < n; ++i) {
+    x[i] *= scale;
     if (std::isnan(x[i])) x[i] = -inf;
     if (x[i] == inf) x[i] = std::numeric_limits<float>::max();
     if (x[i] > max) max = x[i];
@@ -170,8 +169,8 @@ inline void take(std::uint32_t* keys, std::int64_t n, std::uint32_t threshold, s
 
 inline constexpr CpuKernels kernels{
     "cpu-scalar",
-    {pack, pack, pack},
-    {dot<DType::f32>, dot<DType::f16>, dot<DType::bf16>},
+    {pack, pack, pack, pack},
+    {dot<DType::f32>, dot<DType::f16>, dot<DType::bf16>, dot<DType::bf16>},
     {widen<DType::f32>, widen<DType::f16>, widen<DType::bf16>},
     sanitize_max,
     exp_sum,

@@ -55,8 +55,8 @@ class SelectTask {
         kernels_(kernels),
         keys_(keys),
         bits_(selection.out.row(layer, head)),
-        scores_(selection.scores + (std::int64_t{layer} * selection.shape.kv_heads + head) *
-                                       selection.score_stride),
+        scores_(selection.scores +
+                (std::int64_t{layer} * selection.shape.kv_heads + head) * selection.score_stride),
         slots_(selection.out.slots),
         page_size_(selection.shape.page_size) {}
 
@@ -80,10 +80,9 @@ class SelectTask {
     for (std::int64_t s = 0; s < front; ++s) left -= keep_private(s, left);
 
     const std::int64_t quota =
-        private_pages > 0
-            ? std::min<std::int64_t>(options.local_quota(selection_.shape.page_size),
-                                     left / private_pages)
-            : 0;
+        private_pages > 0 ? std::min<std::int64_t>(options.local_quota(selection_.shape.page_size),
+                                                   left / private_pages)
+                          : 0;
     std::int64_t taken = 0;
     for (std::int64_t p = 0; p < pages() && quota > 0; ++p) {
       if (!is_private(p)) continue;
@@ -129,14 +128,13 @@ GROWPAGE_INLINE void CpuBackend::select(const Selection& selection, void* worksp
                                         StreamView /*stream*/) noexcept {
   const KeepSet& out = selection.out;
   const detail::CpuWorkspace ws(selection.shape, out.slots, workspace);
-  executor_.for_each(
-      std::int64_t{out.layers} * out.kv_heads, [&](std::int64_t task, std::int32_t worker) {
-        auto* keys = reinterpret_cast<std::uint32_t*>(ws.worker(worker).rows);
-        detail::SelectTask(selection, *kernels_, keys,
-                           static_cast<std::int32_t>(task / out.kv_heads),
-                           static_cast<std::int32_t>(task % out.kv_heads))
-            .run();
-      });
+  executor_.for_each(std::int64_t{out.layers} * out.kv_heads, [&](std::int64_t task,
+                                                                  std::int32_t worker) {
+    auto* keys = reinterpret_cast<std::uint32_t*>(ws.worker(worker).rows);
+    detail::SelectTask(selection, *kernels_, keys, static_cast<std::int32_t>(task / out.kv_heads),
+                       static_cast<std::int32_t>(task % out.kv_heads))
+        .run();
+  });
   std::fill(out.page_kept, out.page_kept + out.pages, 0);
   const std::int32_t b = selection.shape.page_size;
   for (std::int32_t layer = 0; layer < out.layers; ++layer) {

@@ -27,14 +27,17 @@ namespace growpage::detail {
   return count;
 }
 
-/// Walks, ascending, the slots whose keep bit is `kept` (all slots when `bits` is null) in the pages
-/// for which `wanted(page)` holds.
+/// Walks, ascending, the slots whose keep bit is `kept` (all slots when `bits` is null) in the
+/// pages for which `wanted(page)` holds.
 template <class Wanted>
 class SlotWalk {
  public:
   SlotWalk(const std::uint64_t* bits, std::int64_t page_size, std::int64_t slots, bool kept,
            Wanted wanted) noexcept
-      : bits_(bits), page_size_(page_size), slots_(slots), flip_(kept ? 0 : ~std::uint64_t{0}),
+      : bits_(bits),
+        page_size_(page_size),
+        slots_(slots),
+        flip_(kept ? 0 : ~std::uint64_t{0}),
         wanted_(wanted) {}
 
   /// The next slot, or −1.

@@ -71,8 +71,7 @@ class SummaryTask {
     for (std::int32_t at = 0; at < state.head_dim; at += chunk) {
       const std::int32_t n = std::min(chunk, state.head_dim - at);
       float q[chunk];
-      kernels_.widen[q_dtype](static_cast<const char*>(update_.q) + (q_first + at) * q_bytes, n,
-                              q);
+      kernels_.widen[q_dtype](static_cast<const char*>(update_.q) + (q_first + at) * q_bytes, n, q);
       squares += kernels_.sum_squares(q, n);
       if (state.storage == SummaryOptions::Storage::f32) {
         float* summaries = static_cast<float*>(state.summaries);
@@ -81,10 +80,10 @@ class SummaryTask {
         update_f16(short_first + at, long_first + at, q, n);
       }
       if (state.window != nullptr && state.window_size > 0) {
-        float* window = state.window + ((row_ * state.window_size + step_ % state.window_size) *
-                                            state.query_heads +
-                                        head) *
-                                           state.head_dim;
+        float* window =
+            state.window +
+            ((row_ * state.window_size + step_ % state.window_size) * state.query_heads + head) *
+                state.head_dim;
         std::copy(q, q + n, window + at);
       }
     }
@@ -116,8 +115,7 @@ class SummaryTask {
         mix64(update_.options.seed ^ mix64(static_cast<std::uint64_t>(step_)));
     for (std::int32_t i = 0; i < n; ++i) {
       const std::uint64_t random = mix64(key ^ static_cast<std::uint64_t>(short_at + i));
-      summaries[short_at + i] =
-          round_stochastic(wide[0][i], static_cast<std::uint32_t>(random));
+      summaries[short_at + i] = round_stochastic(wide[0][i], static_cast<std::uint32_t>(random));
       summaries[long_at + i] =
           round_stochastic(wide[1][i], static_cast<std::uint32_t>(random >> 32));
     }
@@ -139,13 +137,12 @@ namespace growpage {
 
 GROWPAGE_INLINE void CpuBackend::summary_update(const SummaryUpdate& update,
                                                 StreamView /*stream*/) noexcept {
-  executor_.for_each(std::int64_t{update.layers} * update.requests,
-                     [&](std::int64_t task, std::int32_t /*worker*/) {
-                       detail::SummaryTask(update, *kernels_,
-                                           static_cast<std::int32_t>(task / update.requests),
-                                           static_cast<std::int32_t>(task % update.requests))
-                           .run();
-                     });
+  executor_.for_each(std::int64_t{update.layers} * update.requests, [&](std::int64_t task,
+                                                                        std::int32_t /*worker*/) {
+    detail::SummaryTask(update, *kernels_, static_cast<std::int32_t>(task / update.requests),
+                        static_cast<std::int32_t>(task % update.requests))
+        .run();
+  });
 }
 
 }  // namespace growpage

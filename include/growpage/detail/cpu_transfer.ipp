@@ -92,8 +92,7 @@ GROWPAGE_INLINE void CpuBackend::pages_to_host(const CacheShape& shape, const Kv
 
 GROWPAGE_INLINE void CpuBackend::pages_from_host(const CacheShape& shape, const KvView& kv,
                                                  std::span<const PageTransfer> transfers,
-                                                 const void* host,
-                                                 StreamView /*stream*/) noexcept {
+                                                 const void* host, StreamView /*stream*/) noexcept {
   const std::int64_t size = page_bytes(shape, kv);
   executor_.for_each(shape.layers, [&](std::int64_t layer, std::int32_t /*worker*/) {
     for (const PageTransfer& transfer : transfers) {
@@ -111,8 +110,7 @@ GROWPAGE_INLINE void CpuBackend::copy_to_host(void* host, const void* device, st
   if (bytes > 0) std::memcpy(host, device, static_cast<std::size_t>(bytes));
 }
 
-GROWPAGE_INLINE void CpuBackend::copy_from_host(void* device, const void* host,
-                                                std::int64_t bytes,
+GROWPAGE_INLINE void CpuBackend::copy_from_host(void* device, const void* host, std::int64_t bytes,
                                                 StreamView /*stream*/) noexcept {
   if (bytes > 0) std::memcpy(device, host, static_cast<std::size_t>(bytes));
 }

@@ -26,8 +26,8 @@ class CpuWorkspace {
         rope_rows_(std::min(shape.page_size, 4096)),
         terms_(std::int64_t{shape.layers} * shape.kv_heads * 2) {
     accumulators_ = round_up(std::int64_t{shape.group()} * dim_ * 8, 64);
-    shared_ = round_up(rope_rows_ * dim_ * 4, 64) + round_up(terms_ * 8, 64);
-    worker_ = (group_rows_ + 3) * row_ * 4 + round_up(group_rows_ * 3 * 4, 64) +
+    shared_ = round_up(rope_rows_ * dim_ * 8, 64) + round_up(terms_ * 8, 64);
+    worker_ = (group_rows_ + 3) * row_ * 4 + round_up(std::int64_t{group_rows_} * 3 * 4, 64) +
               queries_bytes() * 2 + tile_rows * dim_ * 4 + accumulators_;
     worker_ = round_up(worker_, 64) + 64;
   }
@@ -45,10 +45,10 @@ class CpuWorkspace {
   [[nodiscard]] std::int64_t dim_stride() const noexcept { return dim_; }
 
   /// [position, dim_stride]: cos and sin, halves of a row. Shared by all workers, read only there.
-  [[nodiscard]] float* rope() const noexcept { return reinterpret_cast<float*>(aligned()); }
+  [[nodiscard]] double* rope() const noexcept { return reinterpret_cast<double*>(aligned()); }
   /// [layer, kv_head, 2]: the demand terms, so that their sum does not depend on the workers.
   [[nodiscard]] double* terms() const noexcept {
-    return reinterpret_cast<double*>(aligned() + round_up(rope_rows_ * dim_ * 4, 64));
+    return reinterpret_cast<double*>(aligned() + round_up(rope_rows_ * dim_ * 8, 64));
   }
 
   /// One worker's part.
@@ -71,7 +71,7 @@ class CpuWorkspace {
     Worker w;
     w.rows = reinterpret_cast<float*>(next(group_rows_ * row_ * 4));
     for (float*& extra : w.extra) extra = reinterpret_cast<float*>(next(row_ * 4));
-    w.coefficient = reinterpret_cast<float*>(next(group_rows_ * 3 * 4));
+    w.coefficient = reinterpret_cast<float*>(next(std::int64_t{group_rows_} * 3 * 4));
     w.queries = reinterpret_cast<float*>(next(queries_bytes()));
     w.packed = next(queries_bytes());
     w.tile = reinterpret_cast<float*>(next(tile_rows * dim_ * 4));

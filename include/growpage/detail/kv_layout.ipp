@@ -24,7 +24,10 @@ inline Status check_tensor(const char* name, const KvTensor& t, const CacheShape
     const char* name;
     std::int64_t stride, extent;
   };
-  std::array<Axis, 3> axes{{{".layout.page_stride", t.layout.page_stride, pages},
+  // Layers may lie inside pages as well as around them. A base per layer takes this axis away.
+  const std::int64_t layers = t.layer_base == nullptr ? shape.layers : 1;
+  std::array<Axis, 4> axes{{{".layout.layer_stride", t.layout.layer_stride, layers},
+                            {".layout.page_stride", t.layout.page_stride, pages},
                             {".layout.head_stride", t.layout.head_stride, shape.kv_heads},
                             {".layout.token_stride", t.layout.token_stride, shape.page_size}}};
   std::sort(axes.begin(), axes.end(),
@@ -37,11 +40,6 @@ inline Status check_tensor(const char* name, const KvTensor& t, const CacheShape
                              "at least " + std::to_string(inner) + ", so that rows do not overlap");
     }
     inner += axis.stride * (axis.extent - 1);
-  }
-  if (t.layer_base == nullptr && shape.layers > 1 && t.layout.layer_stride < inner &&
-      t.layout.layer_stride < dim) {
-    return Status::invalid(prefix + ".layout.layer_stride", t.layout.layer_stride,
-                           "at least " + std::to_string(dim) + " with one tensor for all layers");
   }
   return {};
 }

@@ -33,9 +33,11 @@ struct PrefixLink {
 /// The link from which the first page touched by `modality` hangs.
 [[nodiscard]] PrefixLink with_modality(const PrefixLink& parent, const Hash128& modality) noexcept;
 [[nodiscard]] Hash128 modality_digest(std::string_view modality) noexcept;
-/// The chained hash of a full page: H(parent ‖ H(tokens)), H = XXH3-128 with seed 0, `parent` and
-/// H(tokens) as low ‖ high words in native byte order, tokens as int32. Stable across processes and
-/// platforms of one endianness. Not cryptographic: a match is confirmed by comparing tokens.
+/// The chained hash of a full page, H = XXH3-128 with seed 0: H(parent ‖ tokens) for up to 32
+/// tokens, H(parent ‖ H(tokens)) for more, which spares a copy and keeps the tokens' part out of
+/// the chain. Digests enter as low ‖ high word, tokens as int32, all in native byte order. Stable
+/// across processes and platforms of one endianness. Not cryptographic: a match is confirmed by
+/// comparing tokens.
 [[nodiscard]] Hash128 hash_page(const Hash128& parent, std::span<const TokenId> tokens) noexcept;
 
 }  // namespace growpage
