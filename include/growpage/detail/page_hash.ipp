@@ -6,6 +6,8 @@
 #endif
 #include <xxhash.h>
 
+#include <cstring>
+
 #include "growpage/core/config.hpp"
 #include "growpage/prefix/page_hash.hpp"
 
@@ -56,9 +58,18 @@ GROWPAGE_INLINE PrefixLink with_modality(const PrefixLink& parent,
 }
 
 GROWPAGE_INLINE Hash128 hash_page(const Hash128& parent, std::span<const TokenId> tokens) noexcept {
-  const Hash128 parts[2] = {
-      parent, detail::xxh3(detail::HashDomain::tokens, tokens.data(), tokens.size_bytes())};
-  return detail::xxh3(detail::HashDomain::tokens, parts, sizeof parts);
+  constexpr std::size_t small = 32;
+  unsigned char block[sizeof parent + small * sizeof(TokenId)];
+  std::memcpy(block, &parent, sizeof parent);
+  std::size_t bytes = tokens.size_bytes();
+  if (tokens.size() <= small) {
+    std::memcpy(block + sizeof parent, tokens.data(), bytes);
+  } else {
+    const Hash128 digest = detail::xxh3(detail::HashDomain::tokens, tokens.data(), bytes);
+    bytes = sizeof digest;
+    std::memcpy(block + sizeof parent, &digest, bytes);
+  }
+  return detail::xxh3(detail::HashDomain::tokens, block, sizeof parent + bytes);
 }
 
 }  // namespace growpage

@@ -160,17 +160,27 @@ GROWPAGE_INLINE std::int32_t PageManager::match(std::span<const TokenId> tokens,
   const auto limit = static_cast<std::int32_t>(
       std::min<std::size_t>((tokens.size() - 1) >> page_shift_,
                             static_cast<std::size_t>(options_.max_pages_per_sequence)));
-  const auto page_size = static_cast<std::size_t>(options_.page_size);
   PrefixLink link = chain.root;
-  for (std::int32_t k = 0; k < limit; ++k) {
+  PrefixIndex::Match found[PrefixIndex::max_run];
+  // Short runs first: little is hashed for nothing when the prompt is new.
+  std::int32_t run = 1;
+  for (std::int32_t k = 0; k < limit;) {
     if (k == chain.modality_page) link = with_modality(link, chain.modality);
-    const PrefixIndex::Match found =
-        index_->lookup(link, tokens.subspan(static_cast<std::size_t>(k) * page_size, page_size));
-    if (!found.page.valid()) return k;
-    // One reader and a pin: its only reader may be moving rows in it (compaction).
-    if (pool_.refcount(found.page) == 1 && pool_.pins(found.page) != 0) return k;
-    if (pages != nullptr) pages[k] = found.page;
-    link = found.link;
+    std::int32_t count = std::min(run, limit - k);
+    if (k < chain.modality_page && chain.modality_page - k < count) {
+      count = static_cast<std::int32_t>(chain.modality_page - k);
+    }
+    const auto first = static_cast<std::size_t>(k) << page_shift_;
+    const std::size_t hits = index_->lookup_run(
+        link, tokens.subspan(first, static_cast<std::size_t>(count) << page_shift_), found);
+    for (std::size_t i = 0; i < hits; ++i, ++k) {
+      // One reader and a pin: its only reader may be moving rows in it (compaction).
+      if (pool_.refcount(found[i].page) == 1 && pool_.pins(found[i].page) != 0) return k;
+      if (pages != nullptr) pages[k] = found[i].page;
+      link = found[i].link;
+    }
+    if (hits < static_cast<std::size_t>(count)) return k;
+    run = std::min(2 * run, static_cast<std::int32_t>(PrefixIndex::max_run));
   }
   return limit;
 }

@@ -160,6 +160,7 @@ GROWPAGE_INLINE Status PageManager::apply_compaction(const CompactionTicket& tic
   }
   s->slots -= plan.victims << page_shift_;
   s->computed = s->slots;
+  s->written = s->slots;
   s->floor_length = s->length;
   s->floor_pages = s->pages;
   ++s->compactions;

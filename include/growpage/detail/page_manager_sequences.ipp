@@ -27,7 +27,7 @@ GROWPAGE_INLINE Result<PageManager::Admission> PageManager::admit(std::span<cons
     pool_.retain(pages[k]);
   }
   s.published = s.pages;
-  s.slots = s.computed = s.known = s.pages << page_shift_;
+  s.slots = s.computed = s.known = s.written = s.pages << page_shift_;
   s.length = s.slots;
   return Admission{id, s.length};
 }
@@ -74,12 +74,16 @@ GROWPAGE_INLINE Status PageManager::append(SequenceId id, std::int64_t count, co
   PageId* pages = row(id);
   const std::int32_t first = s->slots >> page_shift_;
   const auto last = static_cast<std::int32_t>((s->slots + count - 1) >> page_shift_);
+  const bool rolled_back = s->written > s->slots;
+  const auto writable = [&](PageId page) {
+    return pool_.refcount(page) == 1 && (!rolled_back || pool_.pins(page) == 0);
+  };
   std::int64_t shared = 0;
-  for (std::int32_t k = first; k <= last; ++k) shared += pool_.refcount(pages[k]) > 1 ? 1 : 0;
+  for (std::int32_t k = first; k <= last; ++k) shared += writable(pages[k]) ? 0 : 1;
   if (shared > allocatable()) return StatusCode::out_of_pages;
   for (std::int32_t k = first; k <= last; ++k) {
     const PageId page = pages[k];
-    if (pool_.refcount(page) == 1) {
+    if (writable(page)) {
       unpublish(page);  // rolled back into: its content is about to change
       continue;
     }
@@ -98,6 +102,7 @@ GROWPAGE_INLINE Status PageManager::append(SequenceId id, std::int64_t count, co
   }
   s->slots += static_cast<std::int32_t>(count);
   s->length += count;
+  s->written = std::max(s->written, s->slots);
   return {};
 }
 
@@ -149,6 +154,8 @@ GROWPAGE_INLINE Status PageManager::truncate(SequenceId id, std::int64_t length)
   s->length = length;
   s->computed = std::min(s->computed, slots);
   s->known = std::min(s->known, slots);
+  s->written = static_cast<std::int32_t>(
+      std::min<std::int64_t>(s->written, std::int64_t{s->pages} << page_shift_));
   return {};
 }
 

@@ -62,6 +62,7 @@ GROWPAGE_INLINE Result<FenceId> PageManager::swap_in(SequenceId id,
   }
   s->fence = *fence;
   s->swapped = false;
+  s->written = s->slots;
   return fence;
 }
 

@@ -266,6 +266,7 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
   const CacheShape& shape = options_.shape;
   SequenceView view;
   if (Status s = check_boundary(ticket.sequence, slot, position, view); !s.ok()) return s;
+  if (!is_compacting(ticket)) return StatusCode::protocol_error;
   const auto pages = static_cast<std::int32_t>(view.pages.size());
   const std::span<std::uint8_t> marks(marks_.data(), view.pages.size());
   if (Status s = page_marks(ticket.sequence, protected_slots, marks); !s.ok()) return s;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -9,6 +10,16 @@
 #include "growpage/prefix/prefix_index.hpp"
 
 namespace growpage {
+
+namespace detail {
+
+inline void prefetch([[maybe_unused]] const void* address) noexcept {
+#if defined(__GNUC__)
+  __builtin_prefetch(address);
+#endif
+}
+
+}  // namespace detail
 
 GROWPAGE_INLINE Result<PrefixIndex> PrefixIndex::create(std::int64_t pages,
                                                         std::int32_t page_size) {
@@ -55,6 +66,33 @@ GROWPAGE_INLINE PrefixIndex::Match PrefixIndex::lookup(
   const Found found = find(hash, parent.id, tokens);
   if (!found.exact) return {};
   return {PageId{found.link - 1}, {hash, node(found.link).id}};
+}
+
+GROWPAGE_INLINE std::size_t PrefixIndex::lookup_run(const PrefixLink& parent,
+                                                    std::span<const TokenId> tokens,
+                                                    std::span<Match> out) const noexcept {
+  const auto size = static_cast<std::size_t>(page_size_);
+  const std::size_t pages = std::min({tokens.size() / size, out.size(), max_run});
+  Hash128 hashes[max_run];
+  Hash128 above = parent.hash;
+  for (std::size_t k = 0; k < pages; ++k) {
+    above = hashes[k] = hash_page(above, tokens.subspan(k * size, size));
+    detail::prefetch(&buckets_[bucket(above)]);
+  }
+  for (std::size_t k = 0; k < pages; ++k) {
+    const std::int32_t head = buckets_[bucket(hashes[k])];
+    if (head == 0) break;
+    detail::prefetch(&node(head));
+    detail::prefetch(&tokens_[static_cast<std::size_t>(head - 1) * size]);
+  }
+  std::uint64_t parent_id = parent.id;
+  for (std::size_t k = 0; k < pages; ++k) {
+    const Found found = find(hashes[k], parent_id, tokens.subspan(k * size, size));
+    if (!found.exact) return k;
+    parent_id = node(found.link).id;
+    out[k] = {PageId{found.link - 1}, {hashes[k], parent_id}};
+  }
+  return pages;
 }
 
 GROWPAGE_INLINE PrefixIndex::Published PrefixIndex::publish(
