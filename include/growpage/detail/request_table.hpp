@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,48 +14,45 @@
 
 namespace growpage::detail {
 
-/// Everything the scheduler knows of a request.
-struct Request {
+/// Everything the scheduler knows of a request. What every step reads comes first.
+struct alignas(64) Request {
   std::uint32_t index = 0;
   std::uint32_t generation = 1;
-  bool live = false;
   RequestState state = RequestState::waiting;
-
-  std::uint64_t tag = 0;
-  std::int64_t rank_time = 0;  // submission step + priority × aging_steps
-  std::int64_t order = 0;      // submission order: breaks ties
-  std::vector<TokenId> text;   // prompt, then generated tokens
-  std::int64_t prompt = 0;
-  std::int64_t max_text = 0;  // prompt + max_new_tokens
-  std::string salt, lora, modality;
-  std::int64_t modality_from = 0;
-
-  SequenceId sequence;
-  SummarySlot slot;
-  bool summary_valid = false;      // the slot's summaries hold this request's queries
-  bool summary_started = false;    // … since decoding began
-  std::int64_t length = 0;         // tokens appended; mirrors the cache
-  std::int32_t slots = 0;          // used slots; mirrors the cache
-  std::int32_t pages = 0;          // mirrors the cache
-  std::int32_t restore_pages = 0;  // held when preempted for recompute: taken back freely
-  std::int64_t boundaries = 0;     // decisions so far
-
-  bool measured = false;  // `demand` belongs to the boundary to come
-  Demand demand;
-  bool decided = false;  // the policy has answered for the current boundary
-  Decision decision = Decision::grow;
-
-  std::int64_t seen_allocatable = -1;  // when admission last failed for want of pages
-  std::int64_t seen_step = 0;
-  RequestState resume = RequestState::decoding;  // what swapping in returns to
-
+  bool live = false;
+  bool running = false;        // admitted: in the running list
+  bool in_queue = false;       // in the waiting heap
+  bool planned = false;        // has an entry in the current plan
   bool expects_token = false;  // from complete() of the current plan
   bool expects_demand = false;
-  bool planned = false;  // has an entry in the current plan
+  bool measured = false;         // `demand` belongs to the boundary to come
+  bool decided = false;          // the policy has answered for the current boundary
+  bool summary_valid = false;    // the slot's summaries hold this request's queries
+  bool summary_started = false;  // … since decoding began
+  SummarySlot slot;
+  SequenceId sequence;
+  std::int32_t slots = 0;   // used slots; mirrors the cache
+  std::int32_t pages = 0;   // mirrors the cache
+  std::int64_t length = 0;  // tokens appended; mirrors the cache
   std::uint64_t token_epoch = 0;
+  std::vector<TokenId> text;    // prompt, then generated tokens
+  std::int64_t max_text = 0;    // prompt + max_new_tokens
+  std::int64_t boundaries = 0;  // decisions so far
+  std::uint64_t tag = 0;
+  std::int32_t free_pages = 0;     // taken without a decision until the first one
+  std::int32_t restore_pages = 0;  // held when preempted for recompute: taken back freely
   std::uint64_t demand_epoch = 0;
-  bool in_queue = false;  // in the waiting heap
-  bool running = false;   // admitted: in the running list
+  Demand demand;
+  Decision decision = Decision::grow;
+  RequestState resume = RequestState::decoding;  // what swapping in or compacting returns to
+
+  std::int64_t prompt = 0;
+  std::int64_t rank_time = 0;          // submission step + priority × aging_steps
+  std::int64_t order = 0;              // submission order: breaks ties
+  std::int64_t seen_allocatable = -1;  // when admission last failed for want of pages
+  std::int64_t seen_step = 0;
+  std::string salt, lora, modality;
+  std::int64_t modality_from = 0;
 
   [[nodiscard]] RequestId id() const noexcept { return {index, generation}; }
   [[nodiscard]] std::int64_t generated() const noexcept {
@@ -75,13 +72,15 @@ class RequestTable {
  public:
   Request& add() {
     if (free_.empty()) {
-      slots_.emplace_back();
-      slots_.back().index = static_cast<std::uint32_t>(slots_.size() - 1);
-      free_.reserve(slots_.size());
-      free_.push_back(slots_.back().index);
-      heap_.reserve(2 * slots_.size());
+      slots_.push_back(std::make_unique<Request>());
+      slots_.back()->index = static_cast<std::uint32_t>(slots_.size() - 1);
+      if (slots_.size() > free_.capacity()) {
+        free_.reserve(2 * slots_.size());
+        heap_.reserve(4 * slots_.size());
+      }
+      free_.push_back(slots_.back()->index);
     }
-    Request& r = slots_[free_.back()];
+    Request& r = *slots_[free_.back()];
     free_.pop_back();
     r.live = true;
     ++live_;
@@ -100,18 +99,19 @@ class RequestTable {
 
   [[nodiscard]] Request* find(RequestId id) noexcept {
     if (id.index >= slots_.size()) return nullptr;
-    Request& r = slots_[id.index];
+    Request& r = *slots_[id.index];
     return r.live && r.generation == id.generation ? &r : nullptr;
   }
   [[nodiscard]] const Request* find(RequestId id) const noexcept {
     return const_cast<RequestTable*>(this)->find(id);
   }
-  [[nodiscard]] Request& operator[](std::uint32_t index) noexcept { return slots_[index]; }
+  [[nodiscard]] Request& operator[](std::uint32_t index) noexcept { return *slots_[index]; }
   [[nodiscard]] const Request& operator[](std::uint32_t index) const noexcept {
-    return slots_[index];
+    return *slots_[index];
   }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
-  [[nodiscard]] const std::deque<Request>& all() const noexcept { return slots_; }
+  /// Also those that are gone.
+  [[nodiscard]] const std::vector<std::unique_ptr<Request>>& all() const noexcept { return slots_; }
 
   void enqueue(Request& r) {
     if (heap_.size() == heap_.capacity()) purge();
@@ -157,7 +157,8 @@ class RequestTable {
     std::make_heap(heap_.begin(), heap_.end(), later);
   }
 
-  std::deque<Request> slots_;  // stable addresses: plans hold references while requests are added
+  std::vector<std::unique_ptr<Request>>
+      slots_;  // stable addresses: plans hold references while requests are added
   std::vector<std::uint32_t> free_;
   std::vector<Entry> heap_;
   std::int64_t live_ = 0;

@@ -15,17 +15,27 @@ double Scheduler<Policy, Cache>::pressure() const noexcept {
          static_cast<double>(cache_->allocatable()) / static_cast<double>(cache_->options().pages);
 }
 
-/// Pages a request may take without a decision: until the first one, its initial pages or its
-/// prompt plus one page, as far as its text can fill them.
 template <CapacityPolicy Policy, PageCache Cache>
 std::int32_t Scheduler<Policy, Cache>::free_pages_limit(const Request& r) const noexcept {
-  if (r.boundaries > 0) return 0;
+  return r.boundaries > 0 ? 0 : r.free_pages;
+}
+
+/// Pages the text known so far is prefilled into. That of a preempted request is back in the pages
+/// it held then: it goes in page by page, compacting at each boundary.
+template <CapacityPolicy Policy, PageCache Cache>
+std::int64_t Scheduler<Policy, Cache>::prefill_pages(const Request& r) const noexcept {
+  const std::int64_t text =
+      (static_cast<std::int64_t>(r.text.size()) + page_size_ - 1) / page_size_;
+  if (!policy_.may_compact()) return text;
   const std::int64_t prompt = (r.prompt + page_size_ - 1) / page_size_;
-  const std::int64_t text = (r.max_text - 1 + page_size_ - 1) / page_size_;
-  const std::int64_t limit =
-      std::min({std::max<std::int64_t>(limits_.initial_pages, prompt + 1), text,
-                std::int64_t{cache_->options().max_pages_per_sequence}});
-  return static_cast<std::int32_t>(limit);
+  return std::min(text, std::max<std::int64_t>({prompt, r.restore_pages, r.pages}));
+}
+
+/// Pages the request comes to hold without a decision, those it has included.
+template <CapacityPolicy Policy, PageCache Cache>
+std::int64_t Scheduler<Policy, Cache>::pages_due(const Request& r) const noexcept {
+  const bool prefills = r.length + 1 < static_cast<std::int64_t>(r.text.size());
+  return std::max<std::int64_t>({prefills ? prefill_pages(r) : 0, r.pages, free_pages_limit(r)});
 }
 
 template <CapacityPolicy Policy, PageCache Cache>
@@ -85,7 +95,19 @@ auto Scheduler<Policy, Cache>::grow(Request& r, bool decided) -> Outcome {
   }
   if (compactable(r, 1, retention_.shared)) return compact(r, DecisionKind::fallback);
   if (compactable(r, 1, SharedPages::copy)) return compact(r, DecisionKind::fallback);
-  return make_room(r, 1) == Outcome::proceed ? grow(r, decided) : Outcome::sits_out;
+  // At the end of the block table one page more does not help: copies of those it shares do.
+  const bool full_table = r.pages == cache_->options().max_pages_per_sequence;
+  const std::int64_t pages = full_table ? shared_pages(r) : 1;
+  return make_room(r, pages) == Outcome::proceed ? grow(r, decided) : Outcome::sits_out;
+}
+
+/// Pages of the request that may not be rewritten in place now.
+template <CapacityPolicy Policy, PageCache Cache>
+std::int32_t Scheduler<Policy, Cache>::shared_pages(const Request& r) {
+  const std::span<std::uint8_t> marks(marks_.data(), static_cast<std::size_t>(r.pages));
+  if (!cache_->page_marks(r.sequence, 0, marks).ok()) return 0;
+  return static_cast<std::int32_t>(std::count_if(
+      marks.begin(), marks.end(), [](std::uint8_t mark) { return (mark & page_private) == 0; }));
 }
 
 /// Whether `victims` pages of the request can be emptied now: it has summaries to rank by, enough
@@ -98,12 +120,16 @@ bool Scheduler<Policy, Cache>::compactable(const Request& r, std::int32_t victim
   const std::span<std::uint8_t> marks(marks_.data(), static_cast<std::size_t>(r.pages));
   if (!cache_->page_marks(r.sequence, kept_slots, marks).ok()) return false;
   std::int32_t private_pages = 0;
+  std::int32_t to_copy = 0;
   std::int32_t candidates = 0;
   std::int32_t required = 0;
   const std::int32_t recent_from = r.slots - retention_.recent;
   for (std::int32_t p = 0; p < r.pages; ++p) {
     const std::uint8_t mark = marks[static_cast<std::size_t>(p)];
-    if ((mark & page_private) == 0 && shared == SharedPages::keep) continue;
+    if ((mark & page_private) == 0) {
+      if (shared == SharedPages::keep) continue;
+      ++to_copy;
+    }
     ++private_pages;
     const bool newest = p == r.pages - 1;
     if (retention_.strategy == CompactionStrategy::in_order ||
@@ -114,11 +140,7 @@ bool Scheduler<Policy, Cache>::compactable(const Request& r, std::int32_t victim
     required += std::max(0, std::min(first + page_size_, kept_slots) - first);
     required += std::max(0, first + page_size_ - std::max({first, recent_from, kept_slots}));
   }
-  if (shared == SharedPages::copy &&
-      cache_->allocatable() < r.pages - cache_->private_pages(r.sequence)) {
-    return false;
-  }
-  return private_pages > victims && candidates >= victims &&
+  return to_copy <= cache_->allocatable() && private_pages > victims && candidates >= victims &&
          (private_pages - victims) * page_size_ >= required;
 }
 
@@ -219,24 +241,30 @@ void Scheduler<Policy, Cache>::preempt(Request& r) {
   log_decision(r, swapped ? DecisionKind::swap_out : DecisionKind::recompute, 0);
   if (swapped) {
     ++counters_.swap_out;
-    leave_batch(r, RequestState::swapping_out);
+    leave_batch(r, RequestState::swapping_out);  // its summaries are being read: keeps its slot
   } else {
+    ++counters_.recompute;
     leave_batch(r, RequestState::waiting);
     drop_state(r);
+    return_slot(r);
   }
-  free_slots_.push_back(r.slot.value);
-  r.slot = {};
   r.seen_allocatable = -1;
   r.running = false;
   running_dirty_ = true;
   table_.enqueue(r);
 }
 
+template <CapacityPolicy Policy, PageCache Cache>
+void Scheduler<Policy, Cache>::return_slot(Request& r) {
+  if (!r.slot.valid()) return;
+  free_slots_.push_back(r.slot.value);
+  r.slot = {};
+}
+
 /// Gives up everything computed for the request: its text will be prefilled again. What the policy
 /// decided for the boundary it stands at is kept.
 template <CapacityPolicy Policy, PageCache Cache>
 void Scheduler<Policy, Cache>::drop_state(Request& r) {
-  ++counters_.recompute;
   (void)cache_->release(r.sequence);
   r.sequence = {};
   r.restore_pages = std::max({r.resume == RequestState::prefilling ? r.restore_pages : 1, r.pages});

@@ -61,7 +61,7 @@ void Scheduler<Policy, Cache>::plan_running() {
     }
     if (!r.running) continue;
     held_pages += r.pages;
-    promised_pages_ += std::max(0, free_pages_limit(r) - r.pages);
+    promised_pages_ += pages_due(r) - r.pages;
   }
   drop_from_running();
   counters_.kv_token_steps += held_pages * page_size_;
@@ -97,11 +97,11 @@ auto Scheduler<Policy, Cache>::plan_decode(Request& r) -> Outcome {
   r.expects_token = true;
   ++expected_tokens_;
 
-  // The boundary comes with the next token: measure demand now, unless the text ends here, growth
-  // is free, or there is nothing to evict.
-  if (policy_.needs_demand() && !r.measured &&
-      r.pages * page_size_ - r.slots <= options_.early_slots && r.pages >= free_pages_limit(r) &&
-      r.slots > page_size_ && static_cast<std::int64_t>(r.text.size()) + 1 < r.max_text) {
+  // Measure demand for the boundary to come, unless the text ends before it, growth is free, or
+  // there is nothing to evict.
+  const std::int32_t left = r.pages * page_size_ - r.slots;
+  if (policy_.needs_demand() && !r.measured && left <= options_.early_slots &&
+      r.pages >= free_pages_limit(r) && r.slots > page_size_ && r.length + left + 1 < r.max_text) {
     plan_.demand.push_back({r.id(), r.sequence, r.tag, r.slot, item.position});
     r.expects_demand = true;
     ++expected_demand_;
@@ -118,11 +118,7 @@ auto Scheduler<Policy, Cache>::plan_prefill(Request& r, std::int64_t& budget) ->
   std::int64_t tokens = std::min(remaining, budget);
   if (options_.max_prefill_chunk > 0) tokens = std::min(tokens, options_.max_prefill_chunk);
 
-  // A text longer than its request's capacity goes in page by page, compacting at each boundary.
-  const std::int64_t prompt_pages = (r.prompt + page_size_ - 1) / page_size_;
-  std::int64_t capacity = std::max<std::int64_t>({prompt_pages, r.restore_pages, r.pages});
-  if (!policy_.may_compact()) capacity = (r.max_text + page_size_ - 1) / page_size_;
-  capacity = std::min<std::int64_t>(capacity, cache_->options().max_pages_per_sequence);
+  std::int64_t capacity = prefill_pages(r);
   if (r.slots == capacity * page_size_) {
     if (at_boundary(r) == Outcome::sits_out) return Outcome::sits_out;
     capacity = r.pages;
@@ -183,7 +179,6 @@ void Scheduler<Policy, Cache>::plan_admissions(std::int64_t& budget) {
       return;  // the best-ranked waits: nobody overtakes it
     }
     table_.pop_front();
-    promised_pages_ += std::max(0, free_pages_limit(*r) - r->pages);
     r->slot = SummarySlot{free_slots_.back()};
     free_slots_.pop_back();
     r->running = true;
@@ -196,6 +191,7 @@ void Scheduler<Policy, Cache>::plan_admissions(std::int64_t& budget) {
     } else {
       (void)plan_prefill(*r, budget);
     }
+    promised_pages_ += pages_due(*r) - r->pages;
   }
 }
 
@@ -203,28 +199,30 @@ void Scheduler<Policy, Cache>::plan_admissions(std::int64_t& budget) {
 /// free.
 template <CapacityPolicy Policy, PageCache Cache>
 bool Scheduler<Policy, Cache>::worth_trying(const Request& r) const noexcept {
-  return r.seen_allocatable < 0 || cache_->allocatable() > r.seen_allocatable ||
+  return running_.empty() || r.seen_allocatable < 0 || cache_->allocatable() > r.seen_allocatable ||
          step_ - r.seen_step >= 64;
 }
 
-/// Admits when the pages of the whole text to prefill, and those that it and the running requests
-/// may still take without a decision, are there now: admission does not promise the same page
-/// twice. (Growth by decision does overcommit; that is what preemption is for.) When nothing runs,
-/// a page is enough.
+/// Admits when the pages due to it and to the running requests without a decision are there now:
+/// admission does not promise the same page twice. (Growth by decision does overcommit; that is
+/// what preemption is for.) When nothing runs, a page is enough.
 template <CapacityPolicy Policy, PageCache Cache>
 bool Scheduler<Policy, Cache>::admit(Request& r) {
-  auto admission = cache_->admit(r.text, r.key());
+  // Its last page is computed at any rate: the summaries begin there, without which nothing ranks
+  // the rows at the boundary that follows.
+  const std::int64_t due = pages_due(r);
+  const std::span<const TokenId> text(r.text);
+  const std::span<const TokenId> known =
+      text.first(std::min(text.size(), static_cast<std::size_t>(prefill_pages(r) * page_size_)));
+  auto admission = cache_->admit(known, r.key());
   if (admission.code() == StatusCode::out_of_sequences && recompute_swapped(r)) {
-    admission = cache_->admit(r.text, r.key());
+    admission = cache_->admit(known, r.key());
   }
   if (!admission.ok()) return false;
   const Result<SequenceView> view = cache_->view(admission->sequence);
   const auto matched_pages = static_cast<std::int64_t>(view->pages.size());
-  const auto text = static_cast<std::int64_t>(r.text.size());
-  std::int64_t needed = (text + page_size_ - 1) / page_size_;
-  if (r.restore_pages > 0) needed = std::min<std::int64_t>(needed, r.restore_pages);
-  needed = std::max<std::int64_t>(needed, free_pages_limit(r)) - matched_pages + promised_pages_;
-  if (cache_->allocatable() < (running_.empty() ? std::int64_t{1} : needed)) {
+  const std::int64_t needed = std::max<std::int64_t>(due - matched_pages, 1);
+  if (cache_->allocatable() < (running_.empty() ? 1 : needed + promised_pages_)) {
     (void)cache_->release(admission->sequence);
     return false;
   }
@@ -234,7 +232,7 @@ bool Scheduler<Policy, Cache>::admit(Request& r) {
   r.pages = static_cast<std::int32_t>(matched_pages);
   r.state = RequestState::prefilling;
   if (r.restore_pages == 0) {
-    counters_.prefix_query_tokens += text;
+    counters_.prefix_query_tokens += static_cast<std::int64_t>(text.size());
     counters_.prefix_hit_tokens += admission->matched;
   }
   return true;
@@ -242,7 +240,9 @@ bool Scheduler<Policy, Cache>::admit(Request& r) {
 
 template <CapacityPolicy Policy, PageCache Cache>
 bool Scheduler<Policy, Cache>::swap_in(Request& r) {
-  const std::int64_t needed = std::max(r.pages, free_pages_limit(r)) + promised_pages_;
+  // With the page it was preempted for, or it would be back on the host at once.
+  const std::int64_t needed =
+      std::max<std::int64_t>(pages_due(r), r.slots / page_size_ + 1) + promised_pages_;
   if (!running_.empty() && cache_->allocatable() < needed) return false;
   const std::size_t first = plan_.transfers_in.size();
   const Result<FenceId> fence = cache_->swap_in(r.sequence, plan_.transfers_in);
@@ -260,9 +260,10 @@ bool Scheduler<Policy, Cache>::swap_in(Request& r) {
 template <CapacityPolicy Policy, PageCache Cache>
 bool Scheduler<Policy, Cache>::recompute_swapped(const Request& r) {
   Request* worst = nullptr;
-  for (const Request& other : table_.all()) {
+  for (const auto& entry : table_.all()) {
+    Request& other = *entry;
     if (!other.live || other.state != RequestState::swapped || !ranks_before(r, other)) continue;
-    if (worst == nullptr || ranks_before(*worst, other)) worst = &table_[other.index];
+    if (worst == nullptr || ranks_before(*worst, other)) worst = &other;
   }
   if (worst == nullptr) return false;
   drop_state(*worst);

@@ -37,6 +37,10 @@ GROWPAGE_INLINE const char* status_name(StatusCode code) noexcept {
       return "unsupported";
     case StatusCode::protocol_error:
       return "protocol_error";
+    case StatusCode::out_of_memory:
+      return "out_of_memory";
+    case StatusCode::internal_error:
+      return "internal_error";
   }
   return "unknown";
 }

@@ -111,17 +111,21 @@ class Scheduler {
   Outcome grow(Request& r, bool decided);
   Outcome compact(Request& r, DecisionKind kind);
   [[nodiscard]] bool compactable(const Request& r, std::int32_t victims, SharedPages shared);
+  [[nodiscard]] std::int32_t shared_pages(const Request& r);
   Outcome make_room(Request& r, std::int64_t pages);
   void preempt(Request& r);
   void drop_state(Request& r);
+  void return_slot(Request& r);
   void leave_batch(Request& r, RequestState state);
   void boundary_passed(Request& r);
   void log_decision(const Request& r, DecisionKind kind, std::int32_t pages_after);
   [[nodiscard]] std::int32_t free_pages_limit(const Request& r) const noexcept;
+  [[nodiscard]] std::int64_t prefill_pages(const Request& r) const noexcept;
+  [[nodiscard]] std::int64_t pages_due(const Request& r) const noexcept;
   [[nodiscard]] std::int32_t protected_slots(const Request& r) const noexcept;
   [[nodiscard]] double pressure() const noexcept;
 
-  // Results, in scheduler.hpp of detail.
+  // Results, in scheduler_results.hpp.
   Status check_result(const StepResult& result);
   void finish(Request& r, bool aborted);
   void fence_done(FenceId fence);
@@ -147,7 +151,7 @@ class Scheduler {
   std::int64_t step_ = 0;
   std::uint64_t check_epoch_ = 0;
   std::int64_t compacting_pages_ = 0;
-  std::int64_t promised_pages_ = 0;   // free growth still open to the running requests
+  std::int64_t promised_pages_ = 0;   // still due to the running requests without a decision
   std::int64_t decoding_ = 0;         // running requests that decode
   std::int64_t expected_tokens_ = 0;  // of the current plan
   std::int64_t expected_demand_ = 0;
