@@ -25,7 +25,7 @@ install(
 # What a consumer of the installed copy must find: only a static archive needs our link libraries.
 set(growpage_cmake_dependencies "find_dependency(fmt)")
 set(growpage_pc_cflags "")
-set(growpage_pc_libs "-L\${libdir} -lgrowpage")
+set(growpage_pc_libs "-L\${libdir} -lgrowpage_cpp")
 set(growpage_pc_private "fmt libhwy")
 if(GROWPAGE_HEADER_ONLY)
   set(growpage_pc_cflags " -DGROWPAGE_HEADER_ONLY -DFMT_HEADER_ONLY=1")

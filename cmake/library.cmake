@@ -19,8 +19,11 @@ else()
   target_include_directories(growpage PRIVATE ${GROWPAGE_XXHASH_INCLUDE_DIR})
   # Static archives end up inside shared engines. The ABI may change with every minor until 1.0.
   set_target_properties(
-    growpage PROPERTIES POSITION_INDEPENDENT_CODE ON VERSION ${PROJECT_VERSION}
-                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    growpage
+    PROPERTIES OUTPUT_NAME growpage_cpp  # libgrowpage is the C library
+               POSITION_INDEPENDENT_CODE ON
+               VERSION ${PROJECT_VERSION}
+               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 endif()
 add_library(growpage::growpage ALIAS growpage)
 target_compile_features(growpage ${growpage_scope} cxx_std_20)

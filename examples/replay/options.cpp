@@ -88,6 +88,8 @@ void add_machine_options(CLI::App& app, ReplayOptions& o) {
   add(app, "--preemption", o.preemption, "recompute|swap",
       "How preempted requests come back [recompute]")
       ->transform(CLI::CheckedTransformer(preemptions));
+  app.add_flag("--overcommit", o.overcommit,
+               "Admit without setting initial pages aside: more fallbacks and preemptions");
   add(app, "--fence-delay", o.fence_delay, "STEPS", "Until a compaction or swap is done [1]")
       ->check(CLI::Range(0, 1000));
 }

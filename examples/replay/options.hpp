@@ -38,6 +38,7 @@ struct ReplayOptions {
   std::int32_t max_running = 512;
   std::int64_t max_batched_tokens = 8192;
   Preemption preemption = Preemption::recompute;
+  bool overcommit = false;  ///< see SchedulerOptions
   std::int64_t fence_delay = 1;
   std::int64_t check_every = 0;
 

@@ -78,6 +78,7 @@ Json header(const ReplayOptions& o) {
           {"budget", o.budget},
           {"scale", o.scale},
           {"seed", o.seed},
+          {"overcommit", o.overcommit},
           {"preemption", o.preemption == Preemption::swap ? "swap" : "recompute"}};
 }
 

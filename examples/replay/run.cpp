@@ -68,6 +68,7 @@ RunResult replay(S& signal, typename S::Cache& cache, AnyPolicy policy,
   scheduling.max_running = options.max_running;
   scheduling.summary_slots = options.max_running;
   scheduling.preemption = options.preemption;
+  scheduling.overcommit = options.overcommit;
   scheduling.decision_capacity = hooks.on_decision ? decisions_per_step : 0;
   using Sched = typename Replayer<S>::Sched;
   Result<Sched> scheduler = Sched::create(cache, std::move(policy), scheduling);

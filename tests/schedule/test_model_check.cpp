@@ -80,6 +80,7 @@ std::int64_t random_run(std::uint64_t seed, Counters& total) {
   options.summary_slots = 1 + random.below(16);
   options.max_prefill_chunk = random.below(2) == 0 ? 0 : 1 + random.below(40);
   options.preemption = random.below(2) == 0 ? Preemption::recompute : Preemption::swap;
+  options.overcommit = random.below(2) == 0;
   options.max_compacting_pages = 1 + random.below(20);
   options.early_slots = random.below(policy.retention().recent + 1);
   options.aging_steps = random.below(3) * 50;

@@ -206,8 +206,17 @@ void FakeEngine<Policy>::compact(const CompactionItem& item) {
       for (const auto& [from, to] : compaction->moves) {
         work.moves.emplace_back(physical(from), physical(to));
       }
+      // A page that keeps all its rows where they are may still be read, even by a newcomer.
+      std::vector<bool> changes(table.size(), false);
       for (std::size_t p = 0; p < table.size(); ++p) {
-        ((marks[p] & page_private) != 0 ? work.rewrites : work.reads).push_back(table[p]);
+        changes[p] = compaction->page_kept[p] < page_size_;
+      }
+      for (const auto& move : compaction->moves) {
+        changes[static_cast<std::size_t>(move.first / page_size_)] = true;
+        changes[static_cast<std::size_t>(move.second / page_size_)] = true;
+      }
+      for (std::size_t p = 0; p < table.size(); ++p) {
+        (changes[p] ? work.rewrites : work.reads).push_back(table[p]);
       }
       compact_rows(live->rows, *compaction, page_size_);
       live->compacted = true;

@@ -35,7 +35,8 @@ std::int64_t Scheduler<Policy, Cache>::prefill_pages(const Request& r) const noe
 template <CapacityPolicy Policy, PageCache Cache>
 std::int64_t Scheduler<Policy, Cache>::pages_due(const Request& r) const noexcept {
   const bool prefills = r.length + 1 < static_cast<std::int64_t>(r.text.size());
-  return std::max<std::int64_t>({prefills ? prefill_pages(r) : 0, r.pages, free_pages_limit(r)});
+  return std::max<std::int64_t>(
+      {prefills ? prefill_pages(r) : 0, r.pages, options_.overcommit ? 0 : free_pages_limit(r)});
 }
 
 template <CapacityPolicy Policy, PageCache Cache>
@@ -51,7 +52,9 @@ auto Scheduler<Policy, Cache>::at_boundary(Request& r) -> Outcome {
   const bool decode = r.length + 1 == static_cast<std::int64_t>(r.text.size());
   if (!decode) {
     // The text of a preempted request, computed again: back to the capacity it had, not beyond.
-    if (compactable(r, 1, retention_.shared)) return compact(r, DecisionKind::compact);
+    if (compactable(r, 1, retention_.shared)) {
+      return compact(r, DecisionKind::compact, retention_.shared);
+    }
     return grow(r, false);
   }
   if (r.pages < free_pages_limit(r)) return grow(r, false);
@@ -73,8 +76,10 @@ auto Scheduler<Policy, Cache>::at_boundary(Request& r) -> Outcome {
   }
   if (r.decision == Decision::grow) return grow(r, true);
   const bool shrinks = r.decision == Decision::shrink && compactable(r, 2, retention_.shared);
-  if (shrinks) return compact(r, DecisionKind::shrink);
-  if (compactable(r, 1, retention_.shared)) return compact(r, DecisionKind::compact);
+  if (shrinks) return compact(r, DecisionKind::shrink, retention_.shared);
+  if (compactable(r, 1, retention_.shared)) {
+    return compact(r, DecisionKind::compact, retention_.shared);
+  }
   return grow(r, true);  // too few private pages: what it shares cannot be evicted
 }
 
@@ -93,21 +98,25 @@ auto Scheduler<Policy, Cache>::grow(Request& r, bool decided) -> Outcome {
     boundary_passed(r);
     return Outcome::proceed;
   }
-  if (compactable(r, 1, retention_.shared)) return compact(r, DecisionKind::fallback);
-  if (compactable(r, 1, SharedPages::copy)) return compact(r, DecisionKind::fallback);
-  // At the end of the block table one page more does not help: copies of those it shares do.
-  const bool full_table = r.pages == cache_->options().max_pages_per_sequence;
-  const std::int64_t pages = full_table ? shared_pages(r) : 1;
-  return make_room(r, pages) == Outcome::proceed ? grow(r, decided) : Outcome::sits_out;
-}
-
-/// Pages of the request that may not be rewritten in place now.
-template <CapacityPolicy Policy, PageCache Cache>
-std::int32_t Scheduler<Policy, Cache>::shared_pages(const Request& r) {
-  const std::span<std::uint8_t> marks(marks_.data(), static_cast<std::size_t>(r.pages));
-  if (!cache_->page_marks(r.sequence, 0, marks).ok()) return 0;
-  return static_cast<std::int32_t>(std::count_if(
-      marks.begin(), marks.end(), [](std::uint8_t mark) { return (mark & page_private) == 0; }));
+  const auto fall_back = [&]() -> bool {
+    for (const SharedPages shared : {retention_.shared, SharedPages::copy, SharedPages::keep}) {
+      if (!compactable(r, 1, shared)) continue;
+      (void)compact(r, DecisionKind::fallback, shared);
+      return true;
+    }
+    return false;
+  };
+  if (fall_back()) return Outcome::sits_out;
+  if (r.pages < cache_->options().max_pages_per_sequence) {
+    return make_room(r, one_page) == Outcome::proceed ? grow(r, decided) : Outcome::sits_out;
+  }
+  // At the end of the block table one page more does not help: copies of those it shares do, or
+  // that those who share them go. A swap may still be reading some of these: then the next step.
+  const auto needed = [&]() -> std::int64_t {
+    return compactable(r, 1, SharedPages::keep) ? 0 : r.pages - cache_->private_pages(r.sequence);
+  };
+  if (make_room(r, needed) == Outcome::proceed) (void)fall_back();
+  return Outcome::sits_out;
 }
 
 /// Whether `victims` pages of the request can be emptied now: it has summaries to rank by, enough
@@ -146,13 +155,12 @@ bool Scheduler<Policy, Cache>::compactable(const Request& r, std::int32_t victim
 
 /// Takes the request out of the batch until its compaction's fence is reported.
 template <CapacityPolicy Policy, PageCache Cache>
-auto Scheduler<Policy, Cache>::compact(Request& r, DecisionKind kind) -> Outcome {
+auto Scheduler<Policy, Cache>::compact(Request& r, DecisionKind kind, SharedPages shared)
+    -> Outcome {
   if (compacting_pages_ > 0 && compacting_pages_ + r.pages > options_.max_compacting_pages) {
     return Outcome::sits_out;
   }
   const std::int32_t victims = kind == DecisionKind::shrink ? 2 : 1;
-  const SharedPages shared =
-      compactable(r, victims, retention_.shared) ? retention_.shared : SharedPages::copy;
   const Result<CompactionTicket> ticket =
       cache_->begin_compaction(r.sequence, victims, retention_.strategy, shared, plan_.copies);
   if (!ticket.ok()) return Outcome::sits_out;  // no fence, or pages outrun: next step
@@ -190,28 +198,26 @@ void Scheduler<Policy, Cache>::leave_batch(Request& r, RequestState state) {
   r.state = state;
 }
 
-/// Frees pages for `r` by preempting the worst-ranked. `proceed`: they are there. Otherwise `r`
-/// sits this step out: pages are on their way (in flight, or with requests under a fence), or it
-/// was preempted itself because it ranks last.
+/// Frees the pages that `r` needs, `needed()` as things stand, by preempting the worst-ranked.
+/// `proceed`: they are there. Otherwise `r` sits this step out: pages are on their way (in flight,
+/// or with requests under a fence), or it was preempted itself because it ranks last.
 template <CapacityPolicy Policy, PageCache Cache>
-auto Scheduler<Policy, Cache>::make_room(Request& r, std::int64_t pages) -> Outcome {
-  while (cache_->allocatable() < pages) {
+template <class Needed>
+auto Scheduler<Policy, Cache>::make_room(Request& r, Needed&& needed) -> Outcome {
+  for (std::int64_t pages = needed(); cache_->allocatable() < pages; pages = needed()) {
     if (cache_->allocatable() + cache_->counts().in_flight >= pages) return Outcome::sits_out;
     Request* victim = nullptr;
-    bool busy_behind = false;
-    for (std::size_t i = running_.size(); i-- > 0;) {
+    for (std::size_t i = running_.size(); i-- > 0 && victim == nullptr;) {
       Request& candidate = table_[running_[i]];
       if (!candidate.live || !candidate.running) continue;
       if (&candidate == &r) break;
       if (candidate.state == RequestState::decoding ||
           candidate.state == RequestState::prefilling) {
         victim = &candidate;
-        break;
       }
-      busy_behind = true;  // its pages come back when its fence is done
     }
     if (victim == nullptr) {
-      if (!busy_behind) preempt(r);
+      if (in_flight_.empty()) preempt(r);  // else pages come back with the fences
       return Outcome::sits_out;
     }
     preempt(*victim);

@@ -61,7 +61,7 @@ void Scheduler<Policy, Cache>::plan_running() {
     }
     if (!r.running) continue;
     held_pages += r.pages;
-    promised_pages_ += pages_due(r) - r.pages;
+    promise(r);
   }
   drop_from_running();
   counters_.kv_token_steps += held_pages * page_size_;
@@ -78,7 +78,7 @@ auto Scheduler<Policy, Cache>::plan_decode(Request& r) -> Outcome {
   const TokenId token = r.text.back();
   const Status appended = cache_->append(r.sequence, 1, &token, plan_.copies);
   if (!appended.ok()) {  // a copy-on-write page was not to be had: make one, go on next step
-    (void)make_room(r, 1);
+    (void)make_room(r, one_page);
     return Outcome::sits_out;
   }
   DecodeItem& item = plan_.decodes.emplace_back();
@@ -129,7 +129,7 @@ auto Scheduler<Policy, Cache>::plan_prefill(Request& r, std::int64_t& budget) ->
   const std::int64_t room = std::int64_t{r.pages} * page_size_ - r.slots;
   if (tokens > room) {
     if (cache_->allocatable() == 0 && room == 0) {
-      if (make_room(r, 1) == Outcome::sits_out) return Outcome::sits_out;
+      if (make_room(r, one_page) == Outcome::sits_out) return Outcome::sits_out;
     }
     tokens = std::min(tokens, room + cache_->allocatable() * page_size_);
   }
@@ -141,7 +141,7 @@ auto Scheduler<Policy, Cache>::plan_prefill(Request& r, std::int64_t& budget) ->
   const Status appended =
       cache_->append(r.sequence, tokens, r.text.data() + r.length, plan_.copies);
   if (!appended.ok()) {
-    (void)make_room(r, 1);
+    (void)make_room(r, one_page);
     return Outcome::sits_out;
   }
 
@@ -165,6 +165,12 @@ auto Scheduler<Policy, Cache>::plan_prefill(Request& r, std::int64_t& budget) ->
   }
   budget -= tokens;
   return Outcome::proceed;
+}
+
+/// Sets aside what the request may still take without a decision.
+template <CapacityPolicy Policy, PageCache Cache>
+void Scheduler<Policy, Cache>::promise(const Request& r) noexcept {
+  if (!options_.overcommit) promised_pages_ += pages_due(r) - r.pages;
 }
 
 template <CapacityPolicy Policy, PageCache Cache>
@@ -191,7 +197,7 @@ void Scheduler<Policy, Cache>::plan_admissions(std::int64_t& budget) {
     } else {
       (void)plan_prefill(*r, budget);
     }
-    promised_pages_ += pages_due(*r) - r->pages;
+    promise(*r);
   }
 }
 
@@ -203,9 +209,9 @@ bool Scheduler<Policy, Cache>::worth_trying(const Request& r) const noexcept {
          step_ - r.seen_step >= 64;
 }
 
-/// Admits when the pages due to it and to the running requests without a decision are there now:
-/// admission does not promise the same page twice. (Growth by decision does overcommit; that is
-/// what preemption is for.) When nothing runs, a page is enough.
+/// Admits when the pages due to it and those promised to the running requests are there now: unless
+/// asked to overcommit, admission does not promise the same page twice. (Growth by decision does;
+/// that is what preemption is for.) When nothing runs, a page is enough.
 template <CapacityPolicy Policy, PageCache Cache>
 bool Scheduler<Policy, Cache>::admit(Request& r) {
   // Its last page is computed at any rate: the summaries begin there, without which nothing ranks

@@ -100,6 +100,7 @@ class Scheduler {
   void plan_running();
   Outcome plan_decode(Request& r);
   Outcome plan_prefill(Request& r, std::int64_t& budget);
+  void promise(const Request& r) noexcept;
   void plan_admissions(std::int64_t& budget);
   bool admit(Request& r);
   bool swap_in(Request& r);
@@ -109,10 +110,11 @@ class Scheduler {
   // Boundaries and pressure, in scheduler_boundary.hpp.
   Outcome at_boundary(Request& r);
   Outcome grow(Request& r, bool decided);
-  Outcome compact(Request& r, DecisionKind kind);
+  Outcome compact(Request& r, DecisionKind kind, SharedPages shared);
   [[nodiscard]] bool compactable(const Request& r, std::int32_t victims, SharedPages shared);
-  [[nodiscard]] std::int32_t shared_pages(const Request& r);
-  Outcome make_room(Request& r, std::int64_t pages);
+  static std::int64_t one_page() noexcept { return 1; }
+  template <class Needed>
+  Outcome make_room(Request& r, Needed&& needed);
   void preempt(Request& r);
   void drop_state(Request& r);
   void return_slot(Request& r);

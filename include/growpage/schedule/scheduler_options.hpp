@@ -26,6 +26,12 @@ struct SchedulerOptions {
   /// that the decision is at hand when the boundary comes; 0 = measured at the boundary itself.
   std::int32_t early_slots = 0;
 
+  /// False: admission sets the pages aside that running requests may still take without a decision
+  /// (their prompts, their initial pages), so that only growth by decision can run out. True: it
+  /// asks for the pages of the new request's own text only. More requests run at once, at the price
+  /// of more fallbacks and preemptions.
+  bool overcommit = false;
+
   /// A waiting request gains one priority level every `aging_steps` steps, so that none starves
   /// behind a stream of more urgent ones; 0 = off.
   std::int64_t aging_steps = 1024;
