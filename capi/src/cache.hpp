@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "growpage/cache/paged_kv_cache.hpp"
+#include "growpage/detail/lazy_array.hpp"
+#include "growpage/growpage.h"
+#include "handle.hpp"
+#include "hooks.hpp"
+
+namespace growpage::capi {
+
+/// Behind a growpage_cache: bookkeeping alone, or with memory and kernels.
+struct Cache {
+  using Handle = growpage_cache;
+  using Kv = PagedKVCache<HookedCpuBackend>;
+  static constexpr HandleKind kind = HandleKind::cache;
+  static constexpr const char* name = "growpage_cache";
+
+  explicit Cache(const Hooks& h) : hooks(h) {}
+
+  /// ok for a sequence that the caller made and may change. A scheduler makes its sequences
+  /// without coming through here, so that they are told apart.
+  [[nodiscard]] Status require_own(std::uint64_t sequence) const;
+  /// The same for fences.
+  [[nodiscard]] Status require_own_fence(std::uint64_t fence) const;
+  void remember(SequenceId sequence) noexcept { sequences[sequence.index] = sequence.bits(); }
+  void remember(FenceId fence) noexcept { fences[fence.index] = fence.bits(); }
+  /// unsupported without a backend.
+  [[nodiscard]] Status require_kernels() const;
+
+  Hooks hooks;
+  std::optional<PageManager> bare;
+  std::optional<Kv> kv;
+  PageManager* manager = nullptr;              // of the two, the one that is there
+  std::int64_t kv_pages = 0;                   // pages of the KV memory
+  std::int32_t schedulers = 0;                 // that use this cache
+  detail::LazyArray<std::uint64_t> sequences;  // [sequence slot] the last id given to the caller
+  detail::LazyArray<std::uint64_t> fences;     // [fence slot]
+  std::vector<PageCopy> copies;                // scratch
+  std::vector<PageTransfer> transfers;
+};
+
+}  // namespace growpage::capi

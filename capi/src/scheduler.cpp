@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "growpage/schedule/scheduler.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cache.hpp"
+#include "convert.hpp"
+#include "defaults.hpp"
+#include "growpage/schedule/execute.hpp"
+#include "layouts.hpp"
+#include "policy.hpp"
+#include "structs.hpp"
+
+namespace growpage::capi {
+
+namespace {
+
+/// Behind a growpage_scheduler.
+struct SchedulerObject {
+  using Handle = growpage_scheduler;
+  using Core = Scheduler<AnyPolicy, PageManager>;
+  static constexpr HandleKind kind = HandleKind::scheduler;
+  static constexpr const char* name = "growpage_scheduler";
+
+  explicit SchedulerObject(const Hooks& h) : hooks(h) {}
+  SchedulerObject(const SchedulerObject&) = delete;
+  SchedulerObject& operator=(const SchedulerObject&) = delete;
+
+  /// Gives the cache everything back.
+  ~SchedulerObject() {
+    if (!core) return;
+    for (const std::uint64_t id : requests) (void)core->abort(RequestId::from_bits(id));
+    for (const std::uint64_t fence : fences) {
+      (void)cache->manager->complete_fence(FenceId::from_bits(fence));
+    }
+    --cache->schedulers;
+  }
+
+  // By slot index, the last id given out: an older one with the same index is stale.
+  static void remember(std::vector<std::uint64_t>& ids, std::uint32_t index, std::uint64_t bits) {
+    if (index >= ids.size()) ids.resize(index + 1);
+    ids[index] = bits;
+  }
+
+  Hooks hooks;
+  UserCallback user;
+  Cache* cache = nullptr;
+  std::optional<Core> core;
+  const StepPlan* plan = nullptr;  // open: between schedule and complete
+  bool before_done = false;
+  bool after_done = false;
+  std::vector<FenceId> done_fences;     // of run_before_forward
+  std::vector<MeasuredDemand> demand;   // of run_after_forward
+  std::vector<std::uint64_t> requests;  // [request slot]
+  std::vector<std::uint64_t> fences;    // [fence slot]
+};
+
+Status read_options(const growpage_scheduler_options* in, SchedulerOptions& out) {
+  growpage_scheduler_options options = default_scheduler();
+  if (Status s = read_struct("growpage_scheduler_options", in, options); !s.ok()) return s;
+  Status s;
+  if (!read_enum(s, "growpage_scheduler_options.preemption", options.preemption, Preemption::swap,
+                 out.preemption)) {
+    return s;
+  }
+  out.max_batched_tokens = options.max_batched_tokens;
+  out.max_running = options.max_running;
+  out.summary_slots = options.summary_slots;
+  out.max_prefill_chunk = options.max_prefill_chunk;
+  out.max_compacting_pages = options.max_compacting_pages;
+  out.early_slots = options.early_slots;
+  out.aging_steps = options.aging_steps;
+  out.decision_capacity = options.decision_capacity;
+  return {};
+}
+
+/// Views of the plan's arrays.
+growpage_plan to_c_plan(const StepPlan& plan) noexcept {
+  growpage_plan out{};
+  out.struct_size = sizeof out;
+  out.step = plan.step;
+  out.batched_tokens = plan.batched_tokens;
+  const auto view = [](const auto& rows, auto& pointer, std::size_t& count, std::size_t& stride) {
+    using Row = std::remove_cvref_t<decltype(*pointer)>;
+    pointer = twin<const Row>(rows.data());
+    count = rows.size();
+    stride = sizeof(Row);
+  };
+  view(plan.swap_outs, out.swap_outs, out.swap_out_count, out.swap_out_stride);
+  view(plan.swap_ins, out.swap_ins, out.swap_in_count, out.swap_in_stride);
+  view(plan.transfers_out, out.transfers_out, out.transfer_out_count, out.transfer_out_stride);
+  view(plan.transfers_in, out.transfers_in, out.transfer_in_count, out.transfer_in_stride);
+  view(plan.copies, out.copies, out.copy_count, out.copy_stride);
+  view(plan.compactions, out.compactions, out.compaction_count, out.compaction_stride);
+  view(plan.prefills, out.prefills, out.prefill_count, out.prefill_stride);
+  view(plan.decodes, out.decodes, out.decode_count, out.decode_stride);
+  view(plan.demand, out.demand, out.demand_count, out.demand_stride);
+  view(plan.preempted, out.preempted, out.preempted_count, out.preempted_stride);
+  return out;
+}
+
+Status create(growpage_cache* cache_handle, const growpage_policy* policy_handle,
+              const growpage_scheduler_options* options, const growpage_hooks* hooks,
+              growpage_scheduler** handle) {
+  Status s;
+  Cache* const cache = find<Cache>(cache_handle);
+  if (cache == nullptr) return unknown_handle(cache_handle, Cache::name);
+  const Policy* const policy = find<Policy>(policy_handle);
+  if (policy == nullptr) return unknown_handle(policy_handle, Policy::name);
+  if (!detail::require_not_null(s, "scheduler", handle)) return s;
+  SchedulerOptions full;
+  if (s = read_options(options, full); !s.ok()) return s;
+  if (cache->kv && full.summary_slots > cache->kv->summaries().slots) {
+    return Status::invalid("growpage_scheduler_options.summary_slots",
+                           std::int64_t{full.summary_slots},
+                           "at most growpage_summary_options.slots of the cache (" +
+                               std::to_string(cache->kv->summaries().slots) + ")");
+  }
+  Hooks memory;
+  if (s = Hooks::read(hooks, memory); !s.ok()) return s;
+
+  Owned<SchedulerObject> made(memory);
+  Result<SchedulerObject::Core> core = SchedulerObject::Core::create(
+      *cache->manager, rebind(*policy, made->user, made->hooks), full);
+  if (!core.ok()) return core.status();
+  made->fences.reserve(static_cast<std::size_t>(cache->manager->options().max_fences));
+  made->done_fences.reserve(static_cast<std::size_t>(full.max_running));
+  made->demand.reserve(static_cast<std::size_t>(full.max_running));
+  made->cache = cache;
+  made->core.emplace(std::move(core).value());
+  ++cache->schedulers;
+  return made.publish(handle);
+}
+
+Status schedule(SchedulerObject& o, growpage_plan* out) {
+  if (Status s = check_output("growpage_plan", out); !s.ok()) return s;
+  const Result<const StepPlan*> plan = o.core->schedule();
+  if (!plan.ok()) return plan.status();
+  o.plan = *plan;
+  o.before_done = o.after_done = false;
+  o.done_fences.clear();
+  o.demand.clear();
+  const auto remember = [&o](FenceId fence) {
+    SchedulerObject::remember(o.fences, fence.index, fence.bits());
+  };
+  for (const SwapItem& item : o.plan->swap_outs) remember(item.fence);
+  for (const SwapItem& item : o.plan->swap_ins) remember(item.fence);
+  for (const CompactionItem& item : o.plan->compactions) remember(item.ticket.fence);
+  write_struct(out, to_c_plan(*o.plan));
+  if (!o.plan->preempted.empty()) o.hooks.log(GROWPAGE_LOG_DEBUG, "requests were preempted");
+  return {};
+}
+
+/// The open plan, whose part `done` has not been run yet, on a cache with kernels.
+Status begin_run(SchedulerObject& o, bool& done) {
+  if (Status s = o.cache->require_kernels(); !s.ok()) return s;
+  if (o.plan == nullptr || done) {
+    return Status::error(StatusCode::protocol_error, "growpage_scheduler_run",
+                         o.plan == nullptr ? "called without a plan" : "called twice for a plan",
+                         "once between schedule and complete");
+  }
+  done = true;
+  return {};
+}
+
+Status complete(SchedulerObject& o, const growpage_step_result* result) {
+  growpage_step_result in = default_step_result();
+  Status s = read_required("growpage_step_result", result, in);
+  if (!s.ok()) return s;
+  if (!require_array(s, "growpage_step_result.tokens", in.tokens, in.token_count) ||
+      !require_array(s, "growpage_step_result.demand", in.demand, in.demand_count) ||
+      !require_array(s, "growpage_step_result.fences", in.fences, in.fence_count) ||
+      !require_array(s, "growpage_step_result.failed", in.failed, in.failed_count)) {
+    return s;
+  }
+  for (std::size_t i = 0; i < in.token_count; ++i) {
+    if (!detail::require_range(s, "growpage_sampled_token.stop", in.tokens[i].stop, 0, 1)) return s;
+  }
+  s = o.core->complete({{twin<const SampledToken>(in.tokens), in.token_count},
+                        {twin<const MeasuredDemand>(in.demand), in.demand_count},
+                        {twin<const FenceId>(in.fences), in.fence_count},
+                        {twin<const RequestId>(in.failed), in.failed_count}});
+  if (s.ok()) o.plan = nullptr;
+  return s;
+}
+
+growpage_stats to_c_stats(const SchedulerObject& o) noexcept {
+  const Counters& c = o.core->counters();
+  growpage_stats out{};
+  out.struct_size = sizeof out;
+  out.idle = o.core->idle() ? 1 : 0;
+  out.waiting = o.core->waiting();
+  out.running = o.core->running();
+  out.steps = c.steps;
+  out.submitted = c.submitted;
+  out.refused = c.refused;
+  out.finished = c.finished;
+  out.aborted = c.aborted;
+  out.prefill_tokens = c.prefill_tokens;
+  out.decode_tokens = c.decode_tokens;
+  out.grow = c.grow;
+  out.compact = c.compact;
+  out.shrink = c.shrink;
+  out.fallback = c.fallback;
+  out.free_growth = c.free_growth;
+  out.preempt = c.preempt;
+  out.swap_out = c.swap_out;
+  out.swap_in = c.swap_in;
+  out.recompute = c.recompute;
+  out.prefix_query_tokens = c.prefix_query_tokens;
+  out.prefix_hit_tokens = c.prefix_hit_tokens;
+  out.evicted_pages = c.evicted_pages;
+  out.copied_pages = c.copied_pages;
+  out.kv_token_steps = c.kv_token_steps;
+  out.running_steps = c.running_steps;
+  return out;
+}
+
+}  // namespace
+
+}  // namespace growpage::capi
+
+using namespace growpage;        // NOLINT(google-build-using-namespace)
+using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using growpage::detail::require_not_null;
+
+extern "C" {
+
+growpage_status growpage_scheduler_create(growpage_cache* cache, const growpage_policy* policy,
+                                          const growpage_scheduler_options* options,
+                                          const growpage_hooks* hooks,
+                                          growpage_scheduler** scheduler) {
+  return run(nullptr, [&] { return create(cache, policy, options, hooks, scheduler); });
+}
+
+growpage_status growpage_scheduler_destroy(growpage_scheduler* scheduler) {
+  return destroy<SchedulerObject>(scheduler, [](SchedulerObject&) -> Status { return {}; });
+}
+
+growpage_status growpage_scheduler_submit(growpage_scheduler* scheduler,
+                                          const growpage_request* request, uint64_t* id) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    growpage_request in = default_request();
+    Status s = read_required("growpage_request", request, in);
+    if (!s.ok()) return s;
+    RequestSpec spec;
+    if (!require_not_null(s, "id", id) ||
+        !require_array(s, "growpage_request.prompt", in.prompt, in.prompt_tokens)) {
+      return s;
+    }
+    if (s = read_key(in.key, spec.key); !s.ok()) return s;
+    spec.tag = in.tag;
+    spec.prompt = {in.prompt, in.prompt_tokens};
+    spec.max_new_tokens = in.max_new_tokens;
+    spec.priority = in.priority;
+    o.requests.reserve(o.requests.size() + 1);  // nothing may fail once it is submitted
+    const Result<RequestId> made = o.core->submit(spec);
+    if (!made.ok()) return made.status();
+    SchedulerObject::remember(o.requests, made->index, made->bits());
+    *id = made->bits();
+    return {};
+  });
+}
+
+growpage_status growpage_scheduler_abort(growpage_scheduler* scheduler, uint64_t id) {
+  return with<SchedulerObject>(
+      scheduler, [&](SchedulerObject& o) { return o.core->abort(RequestId::from_bits(id)); });
+}
+
+growpage_status growpage_scheduler_schedule(growpage_scheduler* scheduler, growpage_plan* plan) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) { return schedule(o, plan); });
+}
+
+growpage_status growpage_scheduler_run_before_forward(growpage_scheduler* scheduler, void* stream,
+                                                      const uint64_t** fences, size_t* count) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    Status s;
+    if (!require_not_null(s, "fences", fences) || !require_not_null(s, "count", count)) return s;
+    if (s = begin_run(o, o.before_done); !s.ok()) return s;
+    s = run_before_forward(*o.cache->kv, *o.plan, o.done_fences, {stream});
+    *fences = twin<const uint64_t>(o.done_fences.data());
+    *count = o.done_fences.size();
+    return s;
+  });
+}
+
+growpage_status growpage_scheduler_run_after_forward(growpage_scheduler* scheduler, void* stream,
+                                                     const growpage_measured_demand** demand,
+                                                     size_t* count) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    Status s;
+    if (!require_not_null(s, "demand", demand) || !require_not_null(s, "count", count)) return s;
+    if (s = begin_run(o, o.after_done); !s.ok()) return s;
+    s = run_after_forward(*o.cache->kv, *o.plan, o.demand, {stream});
+    *demand = twin<const growpage_measured_demand>(o.demand.data());
+    *count = o.demand.size();
+    return s;
+  });
+}
+
+growpage_status growpage_scheduler_complete(growpage_scheduler* scheduler,
+                                            const growpage_step_result* result) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) { return complete(o, result); });
+}
+
+growpage_status growpage_scheduler_finished(const growpage_scheduler* scheduler,
+                                            const growpage_finished** finished, size_t* count,
+                                            size_t* stride) {
+  using Finished = SchedulerObject::Core::Finished;
+  static_assert(offsetof(growpage_finished, request) == offsetof(Finished, request));
+  static_assert(offsetof(growpage_finished, tag) == offsetof(Finished, tag));
+  static_assert(offsetof(growpage_finished, generated) == offsetof(Finished, generated));
+  static_assert(offsetof(growpage_finished, aborted) == offsetof(Finished, aborted));
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    Status s;
+    if (!require_not_null(s, "finished", finished) || !require_not_null(s, "count", count) ||
+        !require_not_null(s, "stride", stride)) {
+      return s;
+    }
+    const std::span<const Finished> rows = o.core->finished();
+    *finished = twin<const growpage_finished>(rows.data());
+    *count = rows.size();
+    *stride = sizeof(growpage_finished);
+    return {};
+  });
+}
+
+growpage_status growpage_scheduler_state(const growpage_scheduler* scheduler, uint64_t id,
+                                         int32_t* state) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    Status s;
+    if (!require_not_null(s, "state", state)) return s;
+    const Result<RequestState> found = o.core->state(RequestId::from_bits(id));
+    if (!found.ok()) return found.status();
+    *state = static_cast<int32_t>(*found);
+    return {};
+  });
+}
+
+growpage_status growpage_scheduler_text(const growpage_scheduler* scheduler, uint64_t id,
+                                        const int32_t** tokens, size_t* count) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    Status s;
+    if (!require_not_null(s, "tokens", tokens) || !require_not_null(s, "count", count)) return s;
+    const auto text = o.core->text(RequestId::from_bits(id));
+    if (!text.ok()) return text.status();
+    *tokens = text->data();
+    *count = text->size();
+    return {};
+  });
+}
+
+growpage_status growpage_scheduler_get_stats(const growpage_scheduler* scheduler,
+                                             growpage_stats* stats) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    if (Status s = check_output("growpage_stats", stats); !s.ok()) return s;
+    write_struct(stats, to_c_stats(o));
+    return {};
+  });
+}
+
+growpage_status growpage_scheduler_check_invariants(const growpage_scheduler* scheduler) {
+  return with<SchedulerObject>(scheduler,
+                               [](SchedulerObject& o) { return o.core->check_invariants(); });
+}
+
+growpage_status growpage_scheduler_drain_decisions(growpage_scheduler* scheduler,
+                                                   growpage_decision* decisions, size_t capacity,
+                                                   size_t* count, int64_t* dropped) {
+  return with<SchedulerObject>(scheduler, [&](SchedulerObject& o) -> Status {
+    Status s;
+    if (!require_not_null(s, "count", count)) return s;
+    DecisionLog& log = o.core->decisions();
+    if (dropped != nullptr) *dropped = log.dropped();
+    if (decisions == nullptr) {
+      *count = log.size();
+      return {};
+    }
+    std::size_t taken = 0;
+    DecisionRecord r;
+    while (taken < capacity && log.pop(r)) {
+      decisions[taken++] = {r.request.bits(),
+                            r.tag,
+                            r.step,
+                            static_cast<int32_t>(r.kind),
+                            r.measured ? uint8_t{1} : uint8_t{0},
+                            {},
+                            r.delta,
+                            r.short_ratio,
+                            r.long_ratio,
+                            r.pages_before,
+                            r.pages_after,
+                            r.length,
+                            r.pressure};
+    }
+    *count = taken;
+    return {};
+  });
+}
+}
