@@ -268,7 +268,6 @@ TEST_CASE("a destroyed scheduler leaves the cache as it was", "[capi]") {
     cache = engine.cache;
     REQUIRE(growpage_scheduler_destroy(engine.scheduler) == GROWPAGE_OK);
     engine.scheduler = nullptr;
-    engine.policy = nullptr;
     growpage_cache_info info{};
     info.struct_size = sizeof info;
     REQUIRE(growpage_cache_get_info(cache, &info) == GROWPAGE_OK);
