@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -9,7 +10,7 @@
 /// several of its files may.
 namespace growpage::test {
 
-inline std::int64_t allocation_count = 0;
+inline std::atomic<std::int64_t> allocation_count = 0;
 
 /// Allocations since construction.
 class AllocationCounter {
@@ -41,6 +42,15 @@ inline void* counted_allocation(std::size_t size, std::size_t alignment) {
 }
 [[gnu::weak]] void* operator new[](std::size_t size, std::align_val_t alignment) {
   return growpage::test::counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+// Sanitizers do not forward these to the ones above.
+[[gnu::weak]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++growpage::test::allocation_count;
+  return std::malloc(size == 0 ? 1 : size);
+}
+[[gnu::weak]] void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  ++growpage::test::allocation_count;
+  return std::malloc(size == 0 ? 1 : size);
 }
 [[gnu::weak]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::weak]] void operator delete[](void* memory) noexcept { std::free(memory); }

@@ -30,16 +30,6 @@ inline constexpr bool kMallocCounted = false;
 
 }  // namespace growpage::test
 
-// AllocationCounter replaces every other form; sanitizers do not forward this one to them.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  ++growpage::test::allocation_count;
-  return std::malloc(size == 0 ? 1 : size);
-}
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  ++growpage::test::allocation_count;
-  return std::malloc(size == 0 ? 1 : size);
-}
-
 #ifdef GROWPAGE_TEST_COUNTS_MALLOC
 extern "C" {
 void* __libc_malloc(std::size_t size);                           // NOLINT
