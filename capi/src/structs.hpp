@@ -14,11 +14,16 @@
 /// How structs with `struct_size` cross the boundary, whichever of caller and library is newer.
 namespace growpage::capi {
 
-/// No struct will ever be longer: a larger size is an uninitialised one.
+/// No struct will ever be longer: a larger size is an uninitialised one. No version's size is odd
+/// either, so that what is copied never ends inside a pointer.
 inline constexpr std::size_t max_struct_size = 4096;
 
+constexpr bool possible_struct_size(std::size_t size) noexcept {
+  return size >= sizeof(std::size_t) && size <= max_struct_size && size % alignof(void*) == 0;
+}
+
 inline Status check_struct_size(const char* type, std::size_t size) {
-  if (size >= sizeof(std::size_t) && size <= max_struct_size) return {};
+  if (possible_struct_size(size)) return {};
   return Status::invalid(std::string(type) + ".struct_size", static_cast<std::int64_t>(size),
                          "sizeof of the struct");
 }
@@ -57,7 +62,7 @@ Status read_required(const char* type, const T* in, T& out) {
 template <class T>
   requires std::is_trivially_copyable_v<T>
 bool write_sized(T* out, std::size_t size, const T& value) noexcept {
-  if (out == nullptr || size < sizeof(std::size_t) || size > max_struct_size) return false;
+  if (out == nullptr || !possible_struct_size(size)) return false;
   char* bytes = reinterpret_cast<char*>(out);
   const std::size_t known = std::min(size, sizeof(T));
   std::memcpy(bytes, &value, known);

@@ -43,8 +43,9 @@ std::string argument() {
 
 TEST_CASE("an older, shorter struct gets the defaults of what it lacks", "[capi]") {
   growpage_cache_options options = small_cache();
-  options.max_fences = -1;  // past the end of the shorter struct: not looked at
-  options.struct_size = offsetof(growpage_cache_options, max_fences);
+  // Past the end of the shorter struct: not looked at.
+  options.max_pages_per_sequence = -1;
+  options.struct_size = offsetof(growpage_cache_options, max_pages_per_sequence);
   growpage_cache* cache = nullptr;
   REQUIRE(growpage_cache_create(&options, nullptr, &cache) == GROWPAGE_OK);
   CHECK(info_of(cache).pages == 4);
@@ -52,7 +53,7 @@ TEST_CASE("an older, shorter struct gets the defaults of what it lacks", "[capi]
 
   options.struct_size = sizeof options;
   CHECK(growpage_cache_create(&options, nullptr, &cache) == GROWPAGE_INVALID_ARGUMENT);
-  CHECK(argument() == "PageManagerOptions::max_fences");
+  CHECK(argument() == "PageManagerOptions::max_pages_per_sequence");
 }
 
 TEST_CASE("a newer, longer struct is taken while its tail is zero", "[capi]") {
@@ -94,12 +95,12 @@ TEST_CASE("an output struct is written as far as it goes, a newer one zeroed beh
 
 TEST_CASE("init fills what the caller has, and zeroes what the library does not know", "[capi]") {
   growpage_summary_options options{};
-  options.window = 77;
-  REQUIRE(growpage_summary_options_init(&options, offsetof(growpage_summary_options, window)) ==
+  options.storage = 77;
+  REQUIRE(growpage_summary_options_init(&options, offsetof(growpage_summary_options, storage)) ==
           GROWPAGE_OK);
   CHECK(options.beta_long == 0.999F);
   CHECK(options.slots == 512);
-  CHECK(options.window == 77);
+  CHECK(options.storage == 77);
   Newer<growpage_summary_options> newer{};
   newer.added = 77;
   REQUIRE(growpage_summary_options_init(&newer.known, sizeof newer) == GROWPAGE_OK);
@@ -110,7 +111,8 @@ TEST_CASE("init fills what the caller has, and zeroes what the library does not 
 TEST_CASE("sizes that no struct has are refused", "[capi]") {
   growpage_cache_options options = small_cache();
   growpage_cache* cache = nullptr;
-  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, std::size_t{4097}, SIZE_MAX}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{7}, sizeof options - 1, std::size_t{4104}, SIZE_MAX}) {
     options.struct_size = size;
     CHECK(growpage_cache_create(&options, nullptr, &cache) == GROWPAGE_INVALID_ARGUMENT);
     CHECK(growpage_cache_options_init(&options, size) == GROWPAGE_INVALID_ARGUMENT);
