@@ -25,6 +25,11 @@ void to_bf16(const std::vector<float>& from, std::size_t count, std::vector<BFlo
                  BFloat16::from_float);
 }
 
+/// Elements of one row of `heads` heads of `dim`.
+std::size_t row_size(std::int32_t heads, std::int32_t dim) {
+  return static_cast<std::size_t>(heads) * static_cast<std::size_t>(dim);
+}
+
 }  // namespace
 
 static_assert(Signal<KernelSignal>);
@@ -32,8 +37,8 @@ static_assert(Signal<KernelSignal>);
 KernelSignal::KernelSignal(Cache& cache, const TensorGenerator& generator)
     : cache_(&cache), generator_(&generator) {
   const CacheShape& shape = cache.shape();
-  k_.resize(batch_rows * static_cast<std::size_t>(shape.kv_heads * shape.head_dim));
-  v_.resize(batch_rows * static_cast<std::size_t>(shape.kv_heads * shape.v_dim()));
+  k_.resize(batch_rows * row_size(shape.kv_heads, shape.head_dim));
+  v_.resize(batch_rows * row_size(shape.kv_heads, shape.v_dim()));
   k_rows_.resize(k_.size());
   v_rows_.resize(v_.size());
 }
@@ -71,8 +76,8 @@ Status KernelSignal::forward(const StepPlan& plan, const TextOf& text) {
 
 Status KernelSignal::write_rows() {
   const CacheShape& shape = cache_->shape();
-  const auto k_row = static_cast<std::size_t>(shape.kv_heads * shape.head_dim);
-  const auto v_row = static_cast<std::size_t>(shape.kv_heads * shape.v_dim());
+  const std::size_t k_row = row_size(shape.kv_heads, shape.head_dim);
+  const std::size_t v_row = row_size(shape.kv_heads, shape.v_dim());
   for (std::size_t first = 0; first < rows_.size(); first += batch_rows) {
     const std::size_t count = std::min(batch_rows, rows_.size() - first);
     const std::span slots(slots_.data() + first, count);
@@ -83,7 +88,7 @@ Status KernelSignal::write_rows() {
       }
       to_bf16(k_, count * k_row, k_rows_);
       to_bf16(v_, count * v_row, v_rows_);
-      const Status s = timed(seconds_, [&] {
+      Status s = timed(seconds_, [&] {
         return cache_->append_kv(layer, slots, k_rows_.data(), v_rows_.data());
       });
       if (!s.ok()) return s;
@@ -95,7 +100,7 @@ Status KernelSignal::write_rows() {
 Status KernelSignal::update_summaries() {
   if (entries_.empty()) return {};
   const CacheShape& shape = cache_->shape();
-  const auto q_row = static_cast<std::size_t>(shape.query_heads * shape.head_dim);
+  const std::size_t q_row = row_size(shape.query_heads, shape.head_dim);
   q_.resize(static_cast<std::size_t>(shape.layers) * queries_.size() * q_row);
   float* q = q_.data();
   for (std::int32_t layer = 0; layer < shape.layers; ++layer) {

@@ -69,7 +69,7 @@ void TensorGenerator::key_value(TokenId token, std::int64_t position, std::int32
   noise(mix(row, value), shape_.kv_heads * shape_.v_dim(), 1.0F, v);
   const std::uint64_t draw = mix(at, topic);
   for (std::int32_t head = 0; head < shape_.kv_heads; ++head) {
-    float* axes = k + head * d + d / 2;
+    float* axes = k + std::int64_t{head} * d + d / 2;
     axes[topics] += 1.0F;
     if (draw % topic_rarity == 0) axes[draw / topic_rarity % topics] += topic_key;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <string>
 #include <utility>
 
@@ -26,7 +28,8 @@ GROWPAGE_INLINE Result<PagePool> PagePool::create(std::int64_t pages, std::int32
   if (!detail::require_range(s, "max_fences", max_fences, 1, 1 << 24)) return s;
   PagePool pool;
   pool.entries_ = detail::LazyArray<Entry>(static_cast<std::size_t>(pages));
-  pool.guards_ = detail::LazyArray<Guard>(static_cast<std::size_t>(2 * pages));
+  pool.guards_ =
+      detail::LazyArray<Guard>(static_cast<std::size_t>(std::min(2 * pages, max_guards)));
   if (!pool.entries_.ok() || !pool.guards_.ok()) return detail::no_memory("pages", pages);
   pool.fences_.resize(static_cast<std::size_t>(max_fences));
   for (std::uint32_t i = static_cast<std::uint32_t>(max_fences); i-- > 0;) {

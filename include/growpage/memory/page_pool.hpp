@@ -31,8 +31,11 @@ enum class PageFate : std::int32_t {
 /// reference, but pinned).
 class PagePool {
  public:
+  /// Bounds the guard list of the largest pools (8 bytes of lazily backed memory a guard).
+  static constexpr std::int64_t max_guards = std::int64_t{1} << 27;
+
   /// `pages` from 1 to 2^31 − 1; costs 8 bytes of lazily backed memory a page. `max_fences` may be
-  /// open at once, guarding up to 2 × `pages` pages in all.
+  /// open at once, guarding up to min(2 × `pages`, max_guards) pages in all.
   [[nodiscard]] static Result<PagePool> create(std::int64_t pages, std::int32_t max_fences = 256);
 
   /// A free page with one reference, or an invalid id when there is none. Last freed, first taken.
@@ -80,7 +83,9 @@ class PagePool {
   }
   /// Pages guarded now, a page counted once per fence, and how many more the guard list takes.
   [[nodiscard]] std::int64_t guards() const noexcept { return guards_used_; }
-  [[nodiscard]] std::int64_t guard_room() const noexcept { return 2 * size() - guards_used_; }
+  [[nodiscard]] std::int64_t guard_room() const noexcept {
+    return static_cast<std::int64_t>(guards_.size()) - guards_used_;
+  }
 
  private:
   // 8 bytes a page. Free pages below the high-water mark link to the next free page (id + 1, 0 =
