@@ -69,6 +69,21 @@ TEST_CASE("process: every policy replays to the end in a pool too small, with in
   }
 }
 
+TEST_CASE("process: overcommitting admission preempts under every policy and loses nothing") {
+  const std::vector<TraceRequest> workload = small_workload(15, 180);
+  ReplayOptions options = small_options(SignalKind::process);
+  options.preemption = GENERATE(Preemption::recompute, Preemption::swap);
+  options.overcommit = true;
+  options.initial_pages = 8;
+  for (const std::string& policy : all_policies()) {
+    CAPTURE(policy);
+    const RunResult r = run_policy(options, workload, policy, {});
+    CHECK(r.failure == "");
+    CHECK(r.counters.finished == 60);
+    CHECK(r.counters.preempt > 0);
+  }
+}
+
 TEST_CASE("process: with memory to spare the decisions are those of the process") {
   const std::vector<TraceRequest> workload = small_workload(12, 600);
   ReplayOptions options = small_options(SignalKind::process);
