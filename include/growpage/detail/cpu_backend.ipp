@@ -26,13 +26,12 @@ namespace growpage {
 
 namespace detail {
 
-inline const CpuKernels* choose_kernels(CpuBackend::Isa isa) noexcept {
-  if (isa == CpuBackend::Isa::automatic) {
-    const char* wish = std::getenv("GROWPAGE_CPU");
-    if (wish != nullptr && std::string_view(wish) == "scalar") isa = CpuBackend::Isa::scalar;
-  }
+inline const CpuKernels* choose_kernels([[maybe_unused]] CpuBackend::Isa isa) noexcept {
 #ifndef GROWPAGE_HEADER_ONLY
-  if (isa != CpuBackend::Isa::scalar) return &simd_kernels();
+  const char* wish = std::getenv("GROWPAGE_CPU");
+  const bool scalar_wished = wish != nullptr && std::string_view(wish) == "scalar";
+  const bool automatic = isa == CpuBackend::Isa::automatic;
+  if (automatic ? !scalar_wished : isa == CpuBackend::Isa::simd) return &simd_kernels();
 #endif
   return &scalar::kernels;
 }

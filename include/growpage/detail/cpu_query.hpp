@@ -35,9 +35,9 @@ inline void rope_row(const RopeParams& rope, std::int64_t position, double* out)
 
 /// Rotates one query in place with a row of `rope_row`; dims from rotary_dim on pass through.
 inline void rotate(const RopeParams& rope, const double* row, double* q) noexcept {
-  const std::int32_t half = rope.rotary_dim / 2;
+  const std::int64_t half = rope.rotary_dim / 2;
   const bool split = rope.pairing == RopePairing::half_split;
-  for (std::int32_t i = 0; i < half; ++i) {
+  for (std::int64_t i = 0; i < half; ++i) {
     double& a = split ? q[i] : q[2 * i];
     double& b = split ? q[half + i] : q[2 * i + 1];
     const double rotated = a * row[i] - b * row[half + i];

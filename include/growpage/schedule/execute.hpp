@@ -31,7 +31,7 @@ Status run_before_forward(PagedKVCache<Backend>& cache, const StepPlan& plan,
   for (const CompactionItem& item : plan.compactions) {
     fences.push_back(item.ticket.fence);
     if (!cache.alive(item.ticket.sequence)) continue;  // aborted since it was planned
-    const Status s =
+    Status s =
         cache.compact(item.ticket, item.summary, item.position, item.protected_slots, stream);
     if (!s.ok()) return s;
   }
@@ -46,7 +46,7 @@ Status run_after_forward(PagedKVCache<Backend>& cache, const StepPlan& plan,
   for (const DemandItem& item : plan.demand) {
     if (!cache.alive(item.sequence)) continue;
     MeasuredDemand measured{item.request, {}};
-    const Status s =
+    Status s =
         cache.measure_demand(item.sequence, item.summary, item.position, measured.demand, stream);
     if (!s.ok()) return s;
     demand.push_back(measured);
