@@ -90,7 +90,7 @@ GROWPAGE_AVX512_BF16 inline void multiply_tile(const char* rows, std::int64_t st
     // which the hardware prefetchers follow.
     _mm_prefetch(ahead + line, _MM_HINT_T0);
     line += 64;
-    if (line >= dim * 2) {  // NOLINT(bugprone-implicit-widening-of-multiplication-result): small
+    if (line >= static_cast<std::int64_t>(dim) * 2) {
       line = 0;
       ahead += stride;
     }
@@ -161,8 +161,7 @@ GROWPAGE_AVX512_BF16 void dot(const KRows& k, const void* packed, std::int32_t q
       store_transposed(sums, part, tile_tokens, query_block);
       store_transposed(sums + 8, part + 8, tile_tokens, query_block);
       for (std::int32_t i = 0; i < query_block && j + i < queries; ++i) {
-        std::memcpy(to + i * out_stride, part + i * tile_tokens,  // NOLINT(bugprone-implicit-widening-of-multiplication-result):
-                                                                  // small
+        std::memcpy(to + i * out_stride, part + static_cast<std::int64_t>(i) * tile_tokens,
                     static_cast<std::size_t>(tokens) * sizeof(float));
       }
     }

@@ -124,7 +124,7 @@ int main() {
   spec.max_new_tokens = 200;
   if (!scheduler->submit(spec).ok()) return 1;
 
-  const std::vector<float> ones(2 * 4 * 16, 1.0F);
+  const std::vector<float> ones(128, 1.0F);
   std::vector<FenceId> fences;
   std::vector<MeasuredDemand> demand;
   std::vector<SampledToken> tokens;
