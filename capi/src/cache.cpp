@@ -12,10 +12,8 @@
 
 namespace growpage::capi {
 
-Status Cache::require_own(std::uint64_t sequence) const {
-  const SequenceId id = SequenceId::from_bits(sequence);
-  if (id.index < sequences.size() && sequences[id.index] == sequence) return {};
-  if (!manager->alive(id)) return StatusCode::stale_id;
+Status Cache::not_own(std::uint64_t sequence) const {
+  if (!manager->alive(SequenceId::from_bits(sequence))) return StatusCode::stale_id;
   return Status::invalid("sequence", std::to_string(sequence),
                          "a sequence made by growpage_cache_admit or growpage_cache_fork; this one "
                          "is a scheduler's");

@@ -22,10 +22,18 @@ struct Cache {
 
   explicit Cache(const Hooks& h) : hooks(h) {}
 
-  /// ok for a sequence that the caller made and may change. A scheduler makes its sequences
+  /// Whether the caller made this sequence and may change it. A scheduler makes its sequences
   /// without coming through here, so that they are told apart.
-  [[nodiscard]] Status require_own(std::uint64_t sequence) const;
-  /// The same for fences.
+  [[nodiscard]] bool owns(std::uint64_t sequence) const noexcept {
+    const std::uint32_t index = SequenceId::from_bits(sequence).index;
+    return index < sequences.size() && sequences[index] == sequence;
+  }
+  /// Why it does not: stale_id, or invalid_argument for a scheduler's.
+  [[nodiscard]] Status not_own(std::uint64_t sequence) const;
+  [[nodiscard]] Status require_own(std::uint64_t sequence) const {
+    return owns(sequence) ? Status() : not_own(sequence);
+  }
+  /// ok for a fence that the caller opened.
   [[nodiscard]] Status require_own_fence(std::uint64_t fence) const;
   void remember(SequenceId sequence) noexcept { sequences[sequence.index] = sequence.bits(); }
   void remember(FenceId fence) noexcept { fences[fence.index] = fence.bits(); }

@@ -17,7 +17,9 @@ namespace {
 template <class F>
 growpage_status change(growpage_cache* cache, uint64_t sequence, F&& f) noexcept {
   return with<Cache>(cache, [&](Cache& c) -> Status {
-    if (Status s = c.require_own(sequence); !s.ok()) return s;
+    if (!c.owns(sequence)) [[unlikely]] {
+      return c.not_own(sequence);
+    }
     return f(c, SequenceId::from_bits(sequence));
   });
 }
@@ -81,15 +83,47 @@ growpage_status growpage_cache_reserve(growpage_cache* cache, uint64_t sequence,
 growpage_status growpage_cache_append(growpage_cache* cache, uint64_t sequence, int64_t count,
                                       const int32_t* tokens, growpage_page_copy* copy) {
   return change(cache, sequence, [=](Cache& c, SequenceId id) -> Status {
-    Status s;
-    if (!growpage::detail::require_not_null(s, "copy", copy)) return s;
+    if (copy == nullptr) return Status::invalid("copy", "null", "a non-null pointer");
     c.copies.clear();
-    if (s = c.manager->append(id, count, tokens, c.copies); !s.ok()) return s;
+    if (Status s = c.manager->append(id, count, tokens, c.copies); !s.ok()) return s;
     // Only the page that holds both old rows and new ones is ever copied.
     *copy = c.copies.empty()
                 ? growpage_page_copy{-1, -1}
                 : growpage_page_copy{c.copies[0].source.value, c.copies[0].target.value};
     return {};
+  });
+}
+
+growpage_status growpage_cache_append_batch(growpage_cache* cache, const uint64_t* sequences,
+                                            const int32_t* tokens, size_t batch,
+                                            growpage_page_copy* copies, size_t* copy_count,
+                                            size_t* done) {
+  return with<Cache>(cache, [=](Cache& c) -> Status {
+    Status s;
+    if (!require_array(s, "sequences", sequences, batch) ||
+        !require_array(s, "copies", copies, batch) ||
+        !growpage::detail::require_not_null(s, "copy_count", copy_count) ||
+        !growpage::detail::require_not_null(s, "done", done)) {
+      return s;
+    }
+    c.copies.clear();
+    std::size_t i = 0;
+    for (; i < batch; ++i) {
+      if (!c.owns(sequences[i])) {
+        s = c.not_own(sequences[i]);
+        break;
+      }
+      const std::int32_t* token = tokens != nullptr ? tokens + i : nullptr;
+      const SequenceId id = SequenceId::from_bits(sequences[i]);
+      if (Status one = c.manager->append(id, 1, token, c.copies); !one.ok()) {
+        s = std::move(one);
+        break;
+      }
+    }
+    *done = i;
+    *copy_count = c.copies.size();  // at most one a sequence
+    std::copy_n(twin<const growpage_page_copy>(c.copies.data()), c.copies.size(), copies);
+    return s;
   });
 }
 

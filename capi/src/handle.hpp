@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <new>
 #include <utility>
@@ -10,19 +11,36 @@
 #include "growpage/growpage.h"
 #include "hooks.hpp"
 
-/// Handles are (generation, index) pairs that look like pointers, resolved through a table, so that
-/// a handle that was destroyed, is of another type or never was one is recognised without touching
-/// memory that may be gone.
+/// Handles are (kind, generation, index) triples that look like pointers, resolved through a table,
+/// so that a handle that was destroyed, is of another type or never was one is recognised without
+/// touching memory that may be gone.
 namespace growpage::capi {
 
-enum class HandleKind : std::uint32_t { cache = 1, policy, scheduler, prefix_index };
+enum class HandleKind : std::uintptr_t { cache = 1, policy, scheduler, prefix_index };
+
+inline constexpr std::uint32_t handle_index_bits = 16, handle_kind_shift = 60;
+static_assert(sizeof(std::uintptr_t) == 8, "kind, generation and index share a pointer");
+
+/// A place in the table: 1.5 MiB of zeros that the operating system backs as they are used.
+struct HandleEntry {
+  std::atomic<std::uintptr_t> live{0};  // the handle's value while it is alive
+  void* object = nullptr;               // written before `live`, read after it
+  std::uint32_t generation = 0;
+  std::uint32_t next_free = 0;  // index + 1
+};
+extern HandleEntry handle_table[1U << handle_index_bits];
 
 /// A handle's value for the object; 0 when the table is full. Takes a lock.
 [[nodiscard]] std::uintptr_t add_handle(HandleKind kind, void* object) noexcept;
 /// Forgets it. Precondition: found. Takes a lock.
 void remove_handle(std::uintptr_t handle) noexcept;
+
 /// The object, or null. Takes no lock.
-[[nodiscard]] void* find_handle(HandleKind kind, std::uintptr_t handle) noexcept;
+[[nodiscard]] inline void* find_handle(HandleKind kind, std::uintptr_t handle) noexcept {
+  const HandleEntry& entry = handle_table[handle & ((1U << handle_index_bits) - 1)];
+  if (handle >> handle_kind_shift != static_cast<std::uintptr_t>(kind)) return nullptr;
+  return entry.live.load(std::memory_order_acquire) == handle ? entry.object : nullptr;
+}
 
 template <class Object>
 [[nodiscard]] Object* find(const typename Object::Handle* handle) noexcept {
@@ -33,13 +51,15 @@ inline Status unknown_handle(const void* handle, const char* name) {
   return Status::invalid(name, handle == nullptr ? "null" : "destroyed, foreign or never created",
                          "a live handle");
 }
+/// fail() of that.
+growpage_status fail_handle(const void* handle, const char* name) noexcept;
 
 /// Runs `f(object)` for the object behind `handle`.
 template <class Object, class F>
 growpage_status with(const typename Object::Handle* handle, F&& f) noexcept {
   Object* const object = find<Object>(handle);
-  if (object == nullptr) {
-    return run(nullptr, [&] { return unknown_handle(handle, Object::name); });
+  if (object == nullptr) [[unlikely]] {
+    return fail_handle(handle, Object::name);
   }
   return run(&object->hooks, [&] { return f(*object); });
 }

@@ -128,6 +128,33 @@ TEST_CASE("C: copy-on-write after a fork tells the copy", "[capi]") {
   CHECK(growpage_cache_grow(pages.cache, fork) == GROWPAGE_STALE_ID);
 }
 
+TEST_CASE("C: a step's tokens in one call, until one sequence is full", "[capi]") {
+  const Pages pages;
+  const std::uint64_t first = pages.filled(20);
+  std::uint64_t fork = 0;
+  REQUIRE(growpage_cache_fork(pages.cache, first, &fork) == GROWPAGE_OK);
+  const std::uint64_t full = pages.filled(16);
+  const std::uint64_t ids[] = {first, fork, full, first};
+  const std::int32_t tokens[] = {1, 2, 3, 4};
+  growpage_page_copy copies[4] = {};
+  std::size_t count = 9;
+  std::size_t done = 9;
+  CHECK(growpage_cache_append_batch(pages.cache, ids, tokens, 4, copies, &count, &done) ==
+        GROWPAGE_AT_CAPACITY);
+  CHECK(done == 2);
+  REQUIRE(count == 1);  // the first one to write to the shared page
+  CHECK(copies[0].source == pages.view(fork).pages[1]);
+  CHECK(copies[0].target == pages.view(first).pages[1]);
+  CHECK(pages.view(first).length == 21);
+  CHECK(pages.view(fork).length == 21);
+  REQUIRE(growpage_cache_append_batch(pages.cache, ids, nullptr, 2, copies, &count, &done) ==
+          GROWPAGE_OK);
+  CHECK(done == 2);
+  CHECK(count == 0);
+  CHECK(growpage_cache_append_batch(pages.cache, nullptr, nullptr, 2, copies, &count, &done) ==
+        GROWPAGE_INVALID_ARGUMENT);
+}
+
 TEST_CASE("C: a full pool is retryable and changes nothing", "[capi]") {
   const Pages pages(2);
   const std::uint64_t id = pages.filled(32);

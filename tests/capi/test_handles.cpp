@@ -75,6 +75,9 @@ const std::vector<std::function<growpage_status(Cache, A&)>> cache_calls = {
     [](Cache c, A& a) { return growpage_cache_grow(c, a.id); },
     [](Cache c, A& a) { return growpage_cache_reserve(c, a.id, 1); },
     [](Cache c, A& a) { return growpage_cache_append(c, a.id, 1, a.ints, &a.copy); },
+    [](Cache c, A& a) {
+      return growpage_cache_append_batch(c, &a.id, a.ints, 1, &a.copy, &a.count, &a.stride);
+    },
     [](Cache c, A& a) { return growpage_cache_mark_computed(c, a.id, 1); },
     [](Cache c, A& a) { return growpage_cache_fork(c, a.id, &a.id); },
     [](Cache c, A& a) { return growpage_cache_truncate(c, a.id, 0); },

@@ -369,6 +369,20 @@ class Session {
     }
   }
 
+  void append_batch() {
+    std::array<std::uint64_t, max_batch> ids{};
+    std::array<growpage_page_copy, max_batch> copies{};
+    const std::array<std::int32_t, max_batch> tokens{};
+    std::size_t count = 0;
+    std::size_t done = 0;
+    for (auto& one : ids) one = sequence();
+    growpage_cache* c = cache();
+    (void)growpage_cache_append_batch(c, ids.data(), in_.byte() & 1 ? tokens.data() : nullptr,
+                                      static_cast<std::size_t>(in_.within(0, max_batch)),
+                                      copies.data(), &count, &done);
+    (void)growpage_cache_run_copies(c, copies.data(), count, nullptr);
+  }
+
   void tables() {
     std::array<std::uint64_t, max_batch> ids{};
     std::array<std::int32_t, max_batch> counts{};
@@ -703,7 +717,7 @@ class Session {
       case 7:
         return admit();
       case 8:
-        return append();
+        return in_.byte() & 1 ? append() : append_batch();
       case 9:
         return tables();
       case 10:

@@ -53,16 +53,16 @@ extern "C" {
  * handle answers GROWPAGE_INVALID_ARGUMENT. Sequence, request and fence ids are 64-bit and carry a
  *   generation; 0 is never an id, and an id whose object is gone answers GROWPAGE_STALE_ID.
  * Structs. Those that begin with `struct_size` may get fields at their end in later versions. The
- *   caller sets it to sizeof the struct (the *_init calls do). Inputs: a missing tail means
- *   defaults, a tail this library does not know must be zero, else GROWPAGE_INVALID_ARGUMENT.
- *   Outputs: the caller sets struct_size, the known part is written, the rest zeroed. Structs
- *   without struct_size are frozen, except that rows read from the library come with a stride: step
- *   by it, not by sizeof. `reserved` fields: 0 in inputs, undefined in outputs.
- * Memory. Everything passed in is borrowed for the call unless a comment says longer. Pointers
- *   handed out stay owned by the library and say how long they are valid. Shapes stand in brackets,
- *   strides are in elements. The library checks values, but it cannot check that the memory behind
- *   a pointer is as long as the shape says.
- * Reentrancy. Call-backs must return (no exception, no longjmp) and must not call the library.
+ *   caller sets it to sizeof the struct, a multiple of 8 (the *_init calls do). Inputs: a missing
+ *   tail means defaults, a tail this library does not know must be zero, else
+ *   GROWPAGE_INVALID_ARGUMENT. Outputs: the caller sets struct_size, the known part is written, the
+ *   rest zeroed. Structs without struct_size are frozen, except that rows read from the library
+ * come with a stride: step by it, not by sizeof. `reserved` fields: 0 in inputs, undefined in
+ * outputs. Memory. Everything passed in is borrowed for the call unless a comment says longer.
+ * Pointers handed out stay owned by the library and say how long they are valid. Shapes stand in
+ * brackets, strides are in elements. The library checks values, but it cannot check that the memory
+ * behind a pointer is as long as the shape says. Reentrancy. Call-backs must return (no exception,
+ * no longjmp) and must not call the library.
  *
  * Every call is marked [threads | after failure | device] and with its first version:
  *   free        no handle: any thread, any time
@@ -407,6 +407,15 @@ GROWPAGE_API growpage_status growpage_cache_reserve(growpage_cache* cache, uint6
 GROWPAGE_API growpage_status growpage_cache_append(growpage_cache* cache, uint64_t sequence,
                                                    int64_t count, const int32_t* tokens,
                                                    growpage_page_copy* copy);
+/* One token, tokens[i] (null: unknown), to each of `sequences` [batch]: a decode step of an engine
+ * with a scheduler of its own. `copies` [batch] receives *copy_count page copies to run first, in
+ * order. Stops at the first sequence that cannot take its token and answers why: the *done before
+ * it have theirs. [exclusive | partly done | host] since 0.1 */
+GROWPAGE_API growpage_status growpage_cache_append_batch(growpage_cache* cache,
+                                                         const uint64_t* sequences,
+                                                         const int32_t* tokens, size_t batch,
+                                                         growpage_page_copy* copies,
+                                                         size_t* copy_count, size_t* done);
 /* K/V of the first `slots` slots exists now: full pages become matchable.
  * [exclusive | kept | host] since 0.1 */
 GROWPAGE_API growpage_status growpage_cache_mark_computed(growpage_cache* cache, uint64_t sequence,

@@ -15,6 +15,7 @@ from growpage._library import check, initialised, lib, read_struct, sized
 from growpage.cache_compaction import CacheCompaction
 from growpage.cache_kernels import CacheKernels
 from growpage.cache_options import demand_to_c, rope_to_c
+from growpage.errors import GrowpageError, InvalidArgument
 from growpage.handle import Executor, Log, log_hooks
 from growpage.options import (
     Backend,
@@ -30,7 +31,7 @@ from growpage.options import (
 )
 from growpage.policy import options_to_c
 from growpage.prefix import KeyStruct, token_array
-from growpage.records import KV_EVENT, Records, integers, pointer, view
+from growpage.records import KV_EVENT, PAGE_COPY, Records, integers, pointer, view
 from growpage.tensor import Tensor
 
 I32 = npt.NDArray[np.int32]
@@ -180,6 +181,26 @@ class Cache(CacheCompaction, CacheKernels):
         words = pointer(array, "const int32_t*")
         check(lib.growpage_cache_append(self._c, sequence, count, words, copy))
         return None if copy.source < 0 else (copy.source, copy.target)
+
+    def append_batch(
+        self, sequences: npt.ArrayLike, tokens: npt.ArrayLike | None = None
+    ) -> tuple[int, npt.NDArray[Any], GrowpageError | None]:
+        """One token to each sequence, until one cannot take it: how many have theirs, the page
+        copies (PAGE_COPY) to run first, and why the next one has not."""
+        ids = integers("sequences", sequences, np.uint64)
+        array = None if tokens is None else token_array(tokens)
+        if array is not None and array.shape != ids.shape:
+            raise InvalidArgument(f"tokens {array.shape} for sequences {ids.shape}", "tokens")
+        copies = np.zeros(ids.size, PAGE_COPY)
+        count, done = ffi.new("size_t*"), ffi.new("size_t*")
+        words = pointer(ids, "const uint64_t*"), pointer(array, "const int32_t*"), ids.size
+        memory = pointer(copies, "growpage_page_copy*"), count, done
+        refusal: GrowpageError | None = None
+        try:
+            check(lib.growpage_cache_append_batch(self._c, *words, *memory))
+        except GrowpageError as error:
+            refusal = error
+        return int(done[0]), copies[: count[0]], refusal
 
     def mark_computed(self, sequence: SupportsIndex, slots: int) -> None:
         """K/V of the first `slots` slots exists now: full pages become matchable."""

@@ -36,6 +36,9 @@ def test_sequences(make_cache: Make) -> None:
     copy = cache.append(fork, [7])
     assert copy is not None and copy[0] == info.pages[2]
     cache.run_copies([copy])
+    done, copies, refusal = cache.append_batch([fork, other], [8, 8])
+    assert done == 1 and copies.size == 0 and isinstance(refusal, gp.AtCapacity)
+    assert cache.append_batch([fork])[2] is None
     cache.truncate(fork, 20)
     assert cache.sequence(fork).length == 20
     cache.check_invariants()

@@ -224,6 +224,32 @@ impl<'m> Cache<'m> {
         Ok((copy.source >= 0).then_some(copy))
     }
 
+    /// One token to each sequence, until one cannot take it: how many have theirs, the copies to
+    /// run first, and why the next one has not. Panics unless there is a token for each.
+    pub fn append_batch(
+        &self,
+        sequences: &[u64],
+        tokens: &[i32],
+    ) -> (usize, Vec<growpage_page_copy>, Result<()>) {
+        assert_eq!(sequences.len(), tokens.len());
+        let mut copies = vec![growpage_page_copy { source: -1, target: -1 }; tokens.len()];
+        let (mut count, mut done) = (0, 0);
+        // SAFETY: three arrays of one length, pointers to locals.
+        let result = call(|| unsafe {
+            growpage_cache_append_batch(
+                self.handle,
+                pointer(sequences),
+                pointer(tokens),
+                tokens.len(),
+                pointer_mut(&mut copies),
+                &mut count,
+                &mut done,
+            )
+        });
+        copies.truncate(count);
+        (done, copies, result)
+    }
+
     /// K/V of the first `slots` slots exists now: full pages become matchable.
     pub fn mark_computed(&self, sequence: u64, slots: i32) -> Result<()> {
         // SAFETY: a living handle.

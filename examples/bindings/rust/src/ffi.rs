@@ -660,6 +660,15 @@ extern "C" {
         tokens: *const i32,
         copy: *mut growpage_page_copy,
     ) -> growpage_status;
+    pub fn growpage_cache_append_batch(
+        cache: *mut growpage_cache,
+        sequences: *const u64,
+        tokens: *const i32,
+        batch: usize,
+        copies: *mut growpage_page_copy,
+        copy_count: *mut usize,
+        done: *mut usize,
+    ) -> growpage_status;
     pub fn growpage_cache_mark_computed(
         cache: *mut growpage_cache,
         sequence: u64,

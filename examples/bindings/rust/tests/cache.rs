@@ -89,6 +89,8 @@ fn sequences_and_tables() {
     let copy = cache.append(fork, &[7]).unwrap().unwrap();
     assert_eq!(copy.source, info.pages[2]);
     cache.run_copies(&[copy]).unwrap();
+    let (done, copies, refusal) = cache.append_batch(&[fork, second.sequence], &[8, 8]);
+    assert_eq!((done, copies.len(), refusal), (1, 0, Err(Error::AtCapacity)));
     cache.check_invariants().unwrap();
     for sequence in [first.sequence, second.sequence, fork] {
         cache.release(sequence).unwrap();
