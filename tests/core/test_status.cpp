@@ -30,6 +30,8 @@ constexpr Pinned pinned[] = {
     {StatusCode::request_too_large, -4, "request_too_large"},
     {StatusCode::unsupported, -5, "unsupported"},
     {StatusCode::protocol_error, -6, "protocol_error"},
+    {StatusCode::out_of_memory, -7, "out_of_memory"},
+    {StatusCode::internal_error, -8, "internal_error"},
 };
 
 TEST_CASE("StatusCode: values and names are pinned") {

@@ -343,8 +343,8 @@ typedef struct growpage_cache_options {
 GROWPAGE_API growpage_status growpage_cache_options_init(growpage_cache_options* options,
                                                          size_t struct_size);
 
-/* A new cache; destroy it. `hooks` may be null. GROWPAGE_OUT_OF_MEMORY or GROWPAGE_UNSUPPORTED when
- * the backend has no memory left. [free | kept | synchronises] since 0.1 */
+/* A new cache; destroy it. `hooks` may be null. GROWPAGE_OUT_OF_MEMORY when the host or the backend
+ * has no memory left. [free | kept | synchronises] since 0.1 */
 GROWPAGE_API growpage_status growpage_cache_create(const growpage_cache_options* options,
                                                    const growpage_hooks* hooks,
                                                    growpage_cache** cache);

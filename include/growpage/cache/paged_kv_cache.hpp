@@ -33,7 +33,7 @@ struct QueryView {
 template <KvBackend Backend>
 class PagedKVCache : public PageManager {
  public:
-  /// invalid_argument when an option is out of range; unsupported when the backend has no memory
+  /// invalid_argument when an option is out of range; out_of_memory when the backend has no memory
   /// left.
   [[nodiscard]] static Result<PagedKVCache> create(const PagedKVCacheOptions& options,
                                                    Backend backend = Backend());

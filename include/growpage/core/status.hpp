@@ -31,7 +31,7 @@ enum class StatusCode : std::int32_t {
   request_too_large = -4,  ///< can never fit, however long it waits
   unsupported = -5,        ///< a valid combination this build or backend does not offer
   protocol_error = -6,     ///< a call out of order, e.g. complete() without schedule()
-  out_of_memory = -7,      ///< host memory was not to be had
+  out_of_memory = -7,      ///< memory of the host or the backend was not to be had
   internal_error = -8,     ///< a call-back threw, or a defect of the library
 };
 

@@ -9,6 +9,30 @@
 
 namespace growpage {
 
+GROWPAGE_INLINE CompactionRoom compaction_room(std::span<const std::uint8_t> marks,
+                                               std::int32_t page_size, std::int32_t protected_slots,
+                                               const RetentionOptions& retention,
+                                               SharedPages shared) noexcept {
+  const auto pages = static_cast<std::int32_t>(marks.size());
+  const std::int32_t recent_from = pages * page_size - retention.recent;
+  CompactionRoom room;
+  for (std::int32_t p = 0; p < pages; ++p) {
+    const std::uint8_t mark = marks[static_cast<std::size_t>(p)];
+    if ((mark & page_private) == 0 && shared == SharedPages::keep) continue;
+    ++room.rewritable;
+    const bool newest = p == pages - 1;
+    if (retention.strategy == CompactionStrategy::in_order ||
+        (!newest && (mark & page_protected) == 0)) {
+      ++room.candidates;
+    }
+    const std::int32_t first = p * page_size;
+    const std::int32_t last = first + page_size;
+    room.required += std::max(0, std::min(last, protected_slots) - first);
+    room.required += std::max(0, last - std::max({first, recent_from, protected_slots}));
+  }
+  return room;
+}
+
 GROWPAGE_INLINE Result<CompactionPlan> plan_compaction(std::span<const std::uint8_t> marks,
                                                        std::span<const std::int32_t> page_kept,
                                                        std::int32_t victims,

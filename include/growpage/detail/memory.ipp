@@ -16,7 +16,7 @@ namespace detail {
 
 /// What a create() answers when the operating system does not grant its address space.
 inline Status no_memory(std::string_view argument, std::int64_t value) {
-  return Status::error(StatusCode::unsupported, argument, std::to_string(value),
+  return Status::error(StatusCode::out_of_memory, argument, std::to_string(value),
                        "fewer: the memory for their bookkeeping was not to be had");
 }
 

@@ -69,7 +69,7 @@ GROWPAGE_INLINE Result<PageManager> PageManager::create(const PageManagerOptions
                                    static_cast<std::size_t>(options.max_pages_per_sequence) *
                                    static_cast<std::size_t>(options.page_size));
     if (!manager.tokens_.ok()) {
-      return Status::error(StatusCode::unsupported, "PageManagerOptions::max_sequences",
+      return Status::error(StatusCode::out_of_memory, "PageManagerOptions::max_sequences",
                            std::to_string(options.max_sequences),
                            "fewer, or fewer pages per sequence: the memory for their tokens was "
                            "not to be had");

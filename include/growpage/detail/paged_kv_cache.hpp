@@ -93,7 +93,7 @@ Status PagedKVCache<Backend>::allocate_memory() {
                   history_memory_.ok() && keep_bits_.ok() && workspace_.ok() && host_pages_.ok() &&
                   host_summaries_.ok();
   if (!ok) {
-    return Status::error(StatusCode::unsupported, "PagedKVCacheOptions::pages",
+    return Status::error(StatusCode::out_of_memory, "PagedKVCacheOptions::pages",
                          std::to_string(pages), "fewer: the backend has no memory left");
   }
   return {};
@@ -271,20 +271,11 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
   const std::span<std::uint8_t> marks(marks_.data(), view.pages.size());
   if (Status s = page_marks(ticket.sequence, protected_slots, marks); !s.ok()) return s;
 
-  // What must stay has to fit in what is kept.
-  std::int32_t private_slots = 0;
-  std::int32_t required = 0;
-  const std::int32_t recent_from = view.slots - options_.retention.recent;
-  for (std::int32_t p = 0; p < pages; ++p) {
-    if ((marks[static_cast<std::size_t>(p)] & page_private) == 0) continue;
-    const std::int32_t first = p * shape.page_size;
-    const std::int32_t last = first + shape.page_size;
-    private_slots += shape.page_size;
-    required += std::max(0, std::min(last, protected_slots) - first);
-    required += std::max(0, last - std::max({first, recent_from, protected_slots}));
-  }
-  const std::int32_t keep = private_slots - ticket.victims * shape.page_size;
-  if (keep < required || keep <= 0) {
+  // What is shared now stays shared: begin_compaction has replaced what was to be copied.
+  const CompactionRoom room = compaction_room(marks, shape.page_size, protected_slots,
+                                              options_.retention, SharedPages::keep);
+  const std::int32_t keep = room.keep(ticket.victims, shape.page_size);
+  if (!room.fits(ticket.victims, shape.page_size)) {
     (void)cancel_compaction(ticket);
     return StatusCode::at_capacity;
   }

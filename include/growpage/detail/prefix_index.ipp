@@ -35,7 +35,7 @@ GROWPAGE_INLINE Result<PrefixIndex> PrefixIndex::create(std::int64_t pages,
   index.bucket_mask_ = buckets - 1;
   index.page_size_ = page_size;
   if (!index.nodes_.ok() || !index.tokens_.ok() || !index.buckets_.ok()) {
-    return Status::error(StatusCode::unsupported, "pages", std::to_string(pages),
+    return Status::error(StatusCode::out_of_memory, "pages", std::to_string(pages),
                          "fewer: the memory of the prefix index was not to be had");
   }
   return index;

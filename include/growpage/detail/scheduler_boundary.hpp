@@ -128,29 +128,13 @@ bool Scheduler<Policy, Cache>::compactable(const Request& r, std::int32_t victim
   const std::int32_t kept_slots = protected_slots(r);
   const std::span<std::uint8_t> marks(marks_.data(), static_cast<std::size_t>(r.pages));
   if (!cache_->page_marks(r.sequence, kept_slots, marks).ok()) return false;
-  std::int32_t private_pages = 0;
-  std::int32_t to_copy = 0;
-  std::int32_t candidates = 0;
-  std::int32_t required = 0;
-  const std::int32_t recent_from = r.slots - retention_.recent;
-  for (std::int32_t p = 0; p < r.pages; ++p) {
-    const std::uint8_t mark = marks[static_cast<std::size_t>(p)];
-    if ((mark & page_private) == 0) {
-      if (shared == SharedPages::keep) continue;
-      ++to_copy;
-    }
-    ++private_pages;
-    const bool newest = p == r.pages - 1;
-    if (retention_.strategy == CompactionStrategy::in_order ||
-        (!newest && (mark & page_protected) == 0)) {
-      ++candidates;
-    }
-    const std::int32_t first = p * page_size_;
-    required += std::max(0, std::min(first + page_size_, kept_slots) - first);
-    required += std::max(0, first + page_size_ - std::max({first, recent_from, kept_slots}));
+  if (shared == SharedPages::copy) {
+    const auto to_copy = std::count_if(
+        marks.begin(), marks.end(), [](std::uint8_t mark) { return (mark & page_private) == 0; });
+    if (to_copy > cache_->allocatable()) return false;
   }
-  return to_copy <= cache_->allocatable() && private_pages > victims && candidates >= victims &&
-         (private_pages - victims) * page_size_ >= required;
+  return compaction_room(marks, page_size_, kept_slots, retention_, shared)
+      .fits(victims, page_size_);
 }
 
 /// Takes the request out of the batch until its compaction's fence is reported.

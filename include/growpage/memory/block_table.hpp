@@ -15,7 +15,8 @@ namespace growpage {
 /// `j` holds the physical page of the sequence's slots [j·b, (j+1)·b).
 class BlockTables {
  public:
-  /// 4 bytes of lazily backed memory an entry. unsupported when the address space is not to be had.
+  /// 4 bytes of lazily backed memory an entry. out_of_memory when the address space is not to be
+  /// had.
   [[nodiscard]] static Result<BlockTables> create(std::int32_t sequences, std::int32_t max_pages);
 
   [[nodiscard]] PageId* row(std::uint32_t sequence) noexcept {

@@ -29,6 +29,29 @@ struct CompactionPlan {
   std::int32_t victim[max_victims] = {-1, -1};
 };
 
+/// Whether pages of a request can be emptied: what eviction has to work with. Pure host data.
+struct CompactionRoom {
+  std::int32_t rewritable = 0;  ///< pages that give rows up
+  std::int32_t candidates = 0;  ///< of these, pages that may be victims
+  std::int32_t required = 0;    ///< rows of them that must stay: recent, sinks, protected prompt
+
+  /// Rows kept in the rewritable pages when `victims` of them are emptied.
+  [[nodiscard]] constexpr std::int32_t keep(std::int32_t victims,
+                                            std::int32_t page_size) const noexcept {
+    return (rewritable - victims) * page_size;
+  }
+  [[nodiscard]] constexpr bool fits(std::int32_t victims, std::int32_t page_size) const noexcept {
+    return rewritable > victims && candidates >= victims && keep(victims, page_size) >= required;
+  }
+};
+
+/// The room of a request whose pages are full, `marks` `[pages]` as PageManager::page_marks gives
+/// them. With SharedPages::copy shared pages count as rewritable: they would be replaced by copies.
+[[nodiscard]] CompactionRoom compaction_room(std::span<const std::uint8_t> marks,
+                                             std::int32_t page_size, std::int32_t protected_slots,
+                                             const RetentionOptions& retention,
+                                             SharedPages shared) noexcept;
+
 /// Chooses the victim pages (algorithm, section 5). fill_holes: the private, unprotected pages,
 /// never the newest (last), with the fewest retained rows; ties → the later page. in_order: the
 /// last private pages. Pure; deterministic.
