@@ -108,8 +108,7 @@ growpage_status growpage_cache_run_copies(growpage_cache* cache, const growpage_
                                "another page than the source");
       }
     }
-    c.kv->run_copies({twin<const PageCopy>(copies), count}, {stream});
-    return {};
+    return c.kv->run_copies({twin<const PageCopy>(copies), count}, {stream});
   });
 }
 
@@ -119,9 +118,8 @@ growpage_status growpage_cache_run_swap_out(growpage_cache* cache, uint64_t sequ
                                             void* stream) {
   return launch(cache, [&](Cache& c) -> Status {
     if (Status s = check_transfers(c, sequence, summary_slot, transfers, count); !s.ok()) return s;
-    c.kv->run_swap_out(SequenceId::from_bits(sequence), {summary_slot},
-                       {twin<const PageTransfer>(transfers), count}, {stream});
-    return {};
+    return c.kv->run_swap_out(SequenceId::from_bits(sequence), {summary_slot},
+                              {twin<const PageTransfer>(transfers), count}, {stream});
   });
 }
 
@@ -131,9 +129,8 @@ growpage_status growpage_cache_run_swap_in(growpage_cache* cache, uint64_t seque
                                            void* stream) {
   return launch(cache, [&](Cache& c) -> Status {
     if (Status s = check_transfers(c, sequence, summary_slot, transfers, count); !s.ok()) return s;
-    c.kv->run_swap_in(SequenceId::from_bits(sequence), {summary_slot},
-                      {twin<const PageTransfer>(transfers), count}, {stream});
-    return {};
+    return c.kv->run_swap_in(SequenceId::from_bits(sequence), {summary_slot},
+                             {twin<const PageTransfer>(transfers), count}, {stream});
   });
 }
 

@@ -46,6 +46,8 @@ class HookedCpuBackend : public CpuBackend {
     if (!hooks_.allocates()) return CpuBackend::deallocate(memory, bytes);
     hooks_.deallocate(memory, static_cast<std::size_t>(bytes), 64);
   }
+  [[nodiscard]] void* allocate_host(std::int64_t bytes) { return allocate(bytes); }
+  void deallocate_host(void* memory, std::int64_t bytes) noexcept { deallocate(memory, bytes); }
 
  private:
   Hooks hooks_;

@@ -312,7 +312,7 @@ growpage_status growpage_compact(const growpage_kernel* kernel, const uint8_t* m
                  words};
     move.scores = scores;
     move.score_stride = stride;
-    call.backend.compact(move);
+    call.backend.compact(move, call.workspace);
     return {};
   });
 }

@@ -49,22 +49,24 @@ Status read_tensor(const char* name, const growpage_tensor* in,
     return Status::invalid(name, "data, layer_data: none, both or the wrong one",
                            layered ? "either data or layer_data" : "data without layer_data");
   }
+  // With a pointer for each layer the first axis is the array of pointers: its stride is not read.
+  const std::int32_t first = tensor.layer_data != nullptr ? 1 : 0;
   bool packed = true;
-  for (std::int32_t i = 0; i < ndim; ++i) packed = packed && tensor.strides[i] == 0;
+  for (std::int32_t i = first; i < ndim; ++i) packed = packed && tensor.strides[i] == 0;
   std::int64_t inner = 1;
   for (std::int32_t i = ndim; i-- > 0;) {
     const std::int64_t extent = tensor.shape[i];
-    const std::int64_t stride = tensor.strides[i];
+    const std::int64_t stride = i < first ? 0 : tensor.strides[i];
     if (extents[i] >= 0 ? extent != extents[i] : extent < 1 || extent > std::int64_t{1} << 40) {
       return refuse(".shape", i, extent,
                     extents[i] >= 0 ? std::to_string(extents[i]) : "1 to 2^40");
     }
-    if (stride < (packed || extent == 1 ? 0 : 1) || stride > std::int64_t{1} << 56) {
+    if (stride < (packed || extent == 1 || i < first ? 0 : 1) || stride > std::int64_t{1} << 56) {
       return refuse(".strides", i, stride, "1 to 2^56, or 0 everywhere for packed");
     }
     out.shape[i] = extent;
-    out.strides[i] = packed ? inner : stride;
-    if (packed && __builtin_mul_overflow(inner, extent, &inner)) {
+    out.strides[i] = packed && i >= first ? inner : stride;
+    if (packed && i >= first && __builtin_mul_overflow(inner, extent, &inner)) {
       return refuse(".shape", i, extent, "a tensor in memory");
     }
   }

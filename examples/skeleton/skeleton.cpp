@@ -39,6 +39,12 @@ class CountingBackend {
  public:
   [[nodiscard]] void* allocate(std::int64_t bytes) { return cpu_.allocate(bytes); }
   void deallocate(void* memory, std::int64_t bytes) noexcept { cpu_.deallocate(memory, bytes); }
+  [[nodiscard]] void* allocate_host(std::int64_t bytes) { return cpu_.allocate_host(bytes); }
+  void deallocate_host(void* memory, std::int64_t bytes) noexcept {
+    cpu_.deallocate_host(memory, bytes);
+  }
+  static constexpr bool host_accessible = true;  // by the code that checks what it holds
+  [[nodiscard]] Status take_status() noexcept { return cpu_.take_status(); }
   [[nodiscard]] std::int64_t workspace_bytes(const CacheShape& shape, std::int32_t slots) const {
     return cpu_.workspace_bytes(shape, slots);
   }
@@ -54,9 +60,9 @@ class CountingBackend {
     ++launches;
     cpu_.select(selection, workspace, stream);
   }
-  void compact(const CompactionMove& move, StreamView stream) {
+  void compact(const CompactionMove& move, void* workspace, StreamView stream) {
     ++launches;
-    cpu_.compact(move, stream);
+    cpu_.compact(move, workspace, stream);
   }
   void copy_pages(const CacheShape& shape, const KvView& kv, std::span<const PageCopy> copies,
                   StreamView stream) {

@@ -195,13 +195,13 @@ TEST_CASE("no call of PagedKVCache that launches a kernel allocates") {
   const auto fork = cache.fork(id);
   const std::int32_t before = view->slots;
   good &= cache.append(*fork, 1, nullptr, copies).ok();
-  cache.run_copies(copies);
+  good &= cache.run_copies(copies).ok();
   const auto out_fence = cache.swap_out(id, transfers);
-  cache.run_swap_out(id, SummarySlot{0}, transfers);
+  good &= cache.run_swap_out(id, SummarySlot{0}, transfers).ok();
   good &= cache.complete_fence(*out_fence).ok();
   transfers.clear();
   const auto in_fence = cache.swap_in(id, transfers);
-  cache.run_swap_in(id, SummarySlot{2}, transfers);
+  good &= cache.run_swap_in(id, SummarySlot{2}, transfers).ok();
   good &= cache.complete_fence(*in_fence).ok();
   good &= cache.release(id).ok() && cache.release(*fork).ok();
   const std::int64_t allocated = allocations.count();

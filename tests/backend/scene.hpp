@@ -152,8 +152,7 @@ class Scene {
     DeviceArray<B, float> scores(backend_, score_values);
     DeviceArray<B, std::uint64_t> bits(
         backend_, std::vector<std::uint64_t>(static_cast<std::size_t>(rows() * words()), ~0ull));
-    DeviceArray<B, std::int32_t> kept(
-        backend_, std::vector<std::int32_t>(static_cast<std::size_t>(page_count()), -1));
+    std::vector<std::int32_t> kept(static_cast<std::size_t>(page_count()), -1);
     Selection selection;
     selection.shape = spec.shape;
     selection.retention = retention;
@@ -162,9 +161,9 @@ class Scene {
     selection.marks = marks.data();
     selection.protected_slots = protected_slots;
     selection.keep = keep;
-    selection.out = keep_set(bits.get(), kept.get());
+    selection.out = keep_set(bits.get(), kept.data());
     backend_.select(selection, workspace(), {});
-    return {bits.download(), kept.download()};
+    return {bits.download(), kept};
   }
 
   /// Returns the scores as the compaction left them.
@@ -173,17 +172,16 @@ class Scene {
                              const std::vector<float>& score_values) {
     DeviceArray<B, float> scores(backend_, score_values);
     DeviceArray<B, std::uint64_t> bits(backend_, selected.bits);
-    DeviceArray<B, std::int32_t> kept(backend_, selected.page_kept);
     CompactionMove move;
     move.shape = spec.shape;
     move.kv = kv();
     move.pages = pages.data();
     move.marks = marks.data();
     move.plan = plan;
-    move.keep = keep_set(bits.get(), kept.get());
+    move.keep = keep_set(bits.get(), nullptr);
     move.scores = scores.get();
     move.score_stride = spec.slots;
-    backend_.compact(move, {});
+    backend_.compact(move, workspace(), {});
     return scores.download();
   }
 

@@ -149,7 +149,7 @@ TEST_CASE("fork shares pages until one of them writes") {
   b.held.text.push_back(777);
   REQUIRE(cache.append(b.id, 1, &b.held.text.back(), b.copies).ok());
   REQUIRE(b.copies.size() == 1);
-  cache.run_copies(b.copies);
+  REQUIRE(cache.run_copies(b.copies).ok());
   b.model.append(b.id, {&b.held.text.back(), 1}, 20, 20);
   b.held.append(20);
   a.decode(1);

@@ -277,6 +277,7 @@ TEST_CASE("C: the engine's own KV memory, one tensor or a pointer a layer", "[ca
   void* per_layer[] = {memory.data(), memory.data() + 24 * page};
   k.data = nullptr;
   k.layer_data = per_layer;
+  k.strides[0] = 0;  // not read
   {
     const Engine engine(options);
     engine.submit_all();
@@ -288,6 +289,7 @@ TEST_CASE("C: the engine's own KV memory, one tensor or a pointer a layer", "[ca
   growpage_cache* cache = nullptr;
   CHECK(growpage_cache_create(&options.cache, nullptr, &cache) == GROWPAGE_INVALID_ARGUMENT);
   k.shape[1] = 24;
+  k.strides[0] = strides[0];
   k.data = memory.data();  // both
   CHECK(growpage_cache_create(&options.cache, nullptr, &cache) == GROWPAGE_INVALID_ARGUMENT);
   k.layer_data = nullptr;

@@ -32,6 +32,7 @@ constexpr Pinned pinned[] = {
     {StatusCode::protocol_error, -6, "protocol_error"},
     {StatusCode::out_of_memory, -7, "out_of_memory"},
     {StatusCode::internal_error, -8, "internal_error"},
+    {StatusCode::device_error, -9, "device_error"},
 };
 
 TEST_CASE("StatusCode: values and names are pinned") {

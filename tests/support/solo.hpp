@@ -54,14 +54,14 @@ struct Solo {
   void swap_out() {
     std::vector<PageTransfer> transfers;
     const FenceId fence = cache.swap_out(id, transfers).value();
-    cache.run_swap_out(id, slot, transfers);
+    REQUIRE(cache.run_swap_out(id, slot, transfers).ok());
     REQUIRE(cache.complete_fence(fence).ok());
   }
   void swap_in(std::int32_t to) {
     std::vector<PageTransfer> transfers;
     const FenceId fence = cache.swap_in(id, transfers).value();
     slot.value = to;
-    cache.run_swap_in(id, slot, transfers);
+    REQUIRE(cache.run_swap_in(id, slot, transfers).ok());
     REQUIRE(cache.complete_fence(fence).ok());
   }
   /// All K rows, slot by slot.

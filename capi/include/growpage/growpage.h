@@ -106,7 +106,8 @@ enum {
   GROWPAGE_UNSUPPORTED = -5,       /* valid, but not offered by this build or backend */
   GROWPAGE_PROTOCOL_ERROR = -6,    /* a call out of order, e.g. complete without schedule */
   GROWPAGE_OUT_OF_MEMORY = -7,     /* host memory, or the allocate hook returned null */
-  GROWPAGE_INTERNAL_ERROR = -8     /* a call-back threw, or a defect of the library */
+  GROWPAGE_INTERNAL_ERROR = -8,    /* a call-back threw, or a defect of the library */
+  GROWPAGE_DEVICE_ERROR = -9       /* the device or its driver refused a call */
 };
 
 /* "0.1.0": the library's version. Never null. [free | host] since 0.1 */
@@ -175,8 +176,8 @@ enum { GROWPAGE_F32 = 0, GROWPAGE_F16 = 1, GROWPAGE_BF16 = 2 };
 typedef struct growpage_tensor {
   size_t struct_size;
   void* data; /* null when layer_data is given */
-  /* [layer] one pointer a layer, for engines that allocate K and V per layer; then the first axis,
-   * layer, has no stride. Null otherwise. Borrowed as long as the tensor. */
+  /* [layer] one pointer a layer, for engines that allocate K and V per layer; strides[0] is then
+   * not read. Null otherwise. Borrowed as long as the tensor. */
   void* const* layer_data;
   int32_t dtype; /* GROWPAGE_F32, … */
   int32_t ndim;

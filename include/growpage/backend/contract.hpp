@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "growpage/core/cache_shape.hpp"
 #include "growpage/core/kv_layout.hpp"
+#include "growpage/core/status.hpp"
 #include "growpage/core/stream.hpp"
 #include "growpage/demand/demand.hpp"
 #include "growpage/demand/query_summary.hpp"
@@ -24,10 +26,14 @@
 ///  - Pointers are in the backend's memory ("device"), spans and the structs themselves on the
 ///  host.
 ///  - Preconditions are checked by the callers (`PagedKVCache`); kernels trust them.
-///  - A kernel allocates nothing: temporary memory comes in as a workspace.
+///  - A kernel allocates nothing: temporary memory comes in as a workspace, which may serve one
+///  call
+///    at a time, or several on one stream.
 ///  - A kernel enqueues on `stream` and does not synchronise, unless it says "synchronises". The
 ///  CPU
 ///    backend has done its work when a call returns.
+///  - "Host memory" arguments are read before a call returns; the caller may reuse them at once.
+///  - A call that the device refuses does nothing; `take_status` tells of it.
 ///  - With bf16 keys boundary_pass rounds every calibrated (or window) query, after RoPE, to bf16
 ///    (nearest even) and applies softmax_scale to the products, as a bf16 model's own attention
 ///    does and matrix units want. All backends do, so that they agree.
@@ -102,7 +108,7 @@ struct Selection {
   const std::uint8_t* marks = nullptr;  ///< [page] PageMark bits, host memory
   std::int32_t protected_slots = 0;     ///< slots [0, protected_slots) are kept (sinks, prompt)
   std::int32_t keep = 0;                ///< rows to keep among the private pages' slots
-  KeepSet out;                          ///< slots and pages filled in by the caller
+  KeepSet out;  ///< all but the contents filled in by the caller; `page_kept` is host memory
 };
 
 /// Moves the retained rows of one request so that the plan's victim pages hold none, in place, K
@@ -171,20 +177,27 @@ struct PagedAttention {
 };
 
 /// What a backend must offer. Each call's shapes and rules are on its argument type; `StreamView`
-/// is where it is enqueued. `workspace_bytes` is what boundary_pass and select need for a request
-/// of up to `max_slots` slots; the same memory may serve one call at a time.
+/// is where it is enqueued. `workspace_bytes` is what every call that takes a workspace needs, for
+/// a request of up to `max_slots` slots.
 template <class B>
 concept KvBackend = requires(B& b, const B& cb, StreamView stream, void* memory, const void* source,
                              std::int64_t bytes, const CacheShape& shape) {
   { b.allocate(bytes) } -> std::same_as<void*>;  ///< zero-filled, 64-byte aligned; null = no memory
   { b.deallocate(memory, bytes) } noexcept;
+  /// Host memory that pages are swapped to: zero-filled, as fast to copy to as the machine has it.
+  { b.allocate_host(bytes) } -> std::same_as<void*>;
+  { b.deallocate_host(memory, bytes) } noexcept;
+  /// Whether host code may read `allocate`d memory: then host code checks its contents, too.
+  { std::bool_constant<B::host_accessible>{} };
+  /// The first failure of a call since the last take_status, which this forgets; ok = none.
+  { b.take_status() } noexcept -> std::same_as<Status>;
   { cb.workspace_bytes(shape, std::int32_t{}) } -> std::same_as<std::int64_t>;
   { b.summary_update(std::declval<const SummaryUpdate&>(), stream) };
   /// Synchronises when `result` is asked for: the engine's decision needs it.
   { b.boundary_pass(std::declval<const BoundaryPass&>(), memory, stream) };
   /// Synchronises: `page_kept` is read by the planner.
   { b.select(std::declval<const Selection&>(), memory, stream) };
-  { b.compact(std::declval<const CompactionMove&>(), stream) };
+  { b.compact(std::declval<const CompactionMove&>(), memory, stream) };
   { b.copy_pages(shape, std::declval<const KvView&>(), std::span<const PageCopy>{}, stream) };
   {
     b.pages_to_host(shape, std::declval<const KvView&>(), std::span<const PageTransfer>{}, memory,

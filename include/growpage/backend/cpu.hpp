@@ -47,13 +47,19 @@ class CpuBackend {
   /// Large blocks ask for huge pages and take memory as it is first written.
   [[nodiscard]] void* allocate(std::int64_t bytes) noexcept;
   void deallocate(void* memory, std::int64_t bytes) noexcept;
+  [[nodiscard]] void* allocate_host(std::int64_t bytes) noexcept { return allocate(bytes); }
+  void deallocate_host(void* memory, std::int64_t bytes) noexcept { deallocate(memory, bytes); }
+  static constexpr bool host_accessible = true;
+  [[nodiscard]] Status take_status() noexcept { return {}; }  // nothing can fail
   [[nodiscard]] std::int64_t workspace_bytes(const CacheShape& shape,
                                              std::int32_t max_slots) const noexcept;
 
   void summary_update(const SummaryUpdate& update, StreamView stream = {}) noexcept;
   void boundary_pass(const BoundaryPass& pass, void* workspace, StreamView stream = {}) noexcept;
   void select(const Selection& selection, void* workspace, StreamView stream = {}) noexcept;
-  void compact(const CompactionMove& move, StreamView stream = {}) noexcept;
+  /// Needs no workspace: null is fine.
+  void compact(const CompactionMove& move, void* workspace = nullptr,
+               StreamView stream = {}) noexcept;
   void copy_pages(const CacheShape& shape, const KvView& kv, std::span<const PageCopy> copies,
                   StreamView stream = {}) noexcept;
   void pages_to_host(const CacheShape& shape, const KvView& kv,

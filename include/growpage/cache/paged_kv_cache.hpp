@@ -29,7 +29,8 @@ struct QueryView {
 /// unless the engine brought its own, the KV memory. Move-only.
 ///
 /// Calls that launch kernels take a stream and enqueue only, except where they say "synchronises".
-/// On any status but ok nothing has changed.
+/// On any status but ok nothing has changed; device_error says that a device refused a call, and
+/// only then what the call was to write is undefined.
 template <KvBackend Backend>
 class PagedKVCache : public PageManager {
  public:
@@ -57,13 +58,13 @@ class PagedKVCache : public PageManager {
                  std::int32_t protected_slots = 0, StreamView stream = {});
 
   /// Copies of whole pages (copy-on-write), in order.
-  void run_copies(std::span<const PageCopy> copies, StreamView stream = {});
+  Status run_copies(std::span<const PageCopy> copies, StreamView stream = {});
   /// Pages to host memory and the summary row of `slot` with them (when valid).
-  void run_swap_out(SequenceId id, SummarySlot slot, std::span<const PageTransfer> transfers,
-                    StreamView stream = {});
+  Status run_swap_out(SequenceId id, SummarySlot slot, std::span<const PageTransfer> transfers,
+                      StreamView stream = {});
   /// The way back; `slot` may be another row than before. Exact: bytes are not converted.
-  void run_swap_in(SequenceId id, SummarySlot slot, std::span<const PageTransfer> transfers,
-                   StreamView stream = {});
+  Status run_swap_in(SequenceId id, SummarySlot slot, std::span<const PageTransfer> transfers,
+                     StreamView stream = {});
 
   /// Writes K and V of new tokens of one layer into their slots; see AppendKv for shapes.
   Status append_kv(std::int32_t layer, std::span<const std::int64_t> slot_mapping, const void* k,
@@ -112,8 +113,9 @@ class PagedKVCache : public PageManager {
   std::unique_ptr<Backend> backend_;  // on the heap: memory below keeps a pointer to it
   detail::BackendMemory<Backend> k_memory_, v_memory_, summary_memory_, score_memory_,
       history_memory_, workspace_, keep_bits_;
-  detail::LazyArray<char> host_pages_;      // [host page, page_bytes]
-  detail::LazyArray<char> host_summaries_;  // [sequence, summary_row_bytes_]
+  detail::BackendMemory<Backend, detail::MemorySpace::host> host_pages_;  // [host page, page_bytes]
+  detail::BackendMemory<Backend, detail::MemorySpace::host>
+      host_summaries_;  // [sequence, summary_row_bytes_]
   SummaryView summaries_;
   std::vector<ScoreBuffer> score_buffers_;
   std::vector<ScoreHistory> history_;          // [summary slot]

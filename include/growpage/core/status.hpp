@@ -33,6 +33,7 @@ enum class StatusCode : std::int32_t {
   protocol_error = -6,     ///< a call out of order, e.g. complete() without schedule()
   out_of_memory = -7,      ///< memory of the host or the backend was not to be had
   internal_error = -8,     ///< a call-back threw, or a defect of the library
+  device_error = -9,       ///< the device or its driver refused a call; the detail is its own words
 };
 
 /// "out_of_pages", "invalid_argument", … Never null.

@@ -6,13 +6,17 @@
 
 namespace growpage::detail {
 
+enum class MemorySpace { device, host };
+
 /// Memory of a backend, returned to it when the owner goes away. The backend outlives it.
-template <class Backend>
+template <class Backend, MemorySpace space = MemorySpace::device>
 class BackendMemory {
  public:
   BackendMemory() = default;
   BackendMemory(Backend& backend, std::int64_t bytes) : backend_(&backend), bytes_(bytes) {
-    if (bytes > 0) data_ = backend.allocate(bytes);
+    if (bytes <= 0) return;
+    if constexpr (space == MemorySpace::device) data_ = backend.allocate(bytes);
+    if constexpr (space == MemorySpace::host) data_ = backend.allocate_host(bytes);
   }
   BackendMemory(BackendMemory&& other) noexcept
       : backend_(other.backend_),
@@ -27,7 +31,9 @@ class BackendMemory {
   BackendMemory(const BackendMemory&) = delete;
   BackendMemory& operator=(const BackendMemory&) = delete;
   ~BackendMemory() {
-    if (data_ != nullptr) backend_->deallocate(data_, bytes_);
+    if (data_ == nullptr) return;
+    if constexpr (space == MemorySpace::device) backend_->deallocate(data_, bytes_);
+    if constexpr (space == MemorySpace::host) backend_->deallocate_host(data_, bytes_);
   }
 
   /// False when memory was asked for and not to be had.

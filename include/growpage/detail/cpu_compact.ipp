@@ -147,7 +147,7 @@ class CompactTask {
 
 namespace growpage {
 
-GROWPAGE_INLINE void CpuBackend::compact(const CompactionMove& move,
+GROWPAGE_INLINE void CpuBackend::compact(const CompactionMove& move, void* /*workspace*/,
                                          StreamView /*stream*/) noexcept {
   const KeepSet& keep = move.keep;
   executor_.for_each(std::int64_t{keep.layers} * keep.kv_heads,

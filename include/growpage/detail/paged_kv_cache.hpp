@@ -34,6 +34,7 @@ Result<PagedKVCache<Backend>> PagedKVCache<Backend>::create(const PagedKVCacheOp
 template <KvBackend Backend>
 Status PagedKVCache<Backend>::allocate_memory() {
   using Memory = detail::BackendMemory<Backend>;
+  using HostMemory = detail::BackendMemory<Backend, detail::MemorySpace::host>;
   const CacheShape& shape = options_.shape;
   const std::int64_t pages = options_.pages.pages;
   KvView& kv = options_.kv;
@@ -83,10 +84,8 @@ Status PagedKVCache<Backend>::allocate_memory() {
   for_each_summary_row(SequenceId{}, SummarySlot{0},
                        [&](char*, std::int64_t row_bytes) { summary_row_bytes_ += row_bytes; });
   if (options_.pages.host_pages > 0) {
-    host_pages_ = detail::LazyArray<char>(
-        static_cast<std::size_t>(options_.pages.host_pages * page_bytes(shape, kv)));
-    host_summaries_ = detail::LazyArray<char>(
-        static_cast<std::size_t>(options_.pages.max_sequences * summary_row_bytes_));
+    host_pages_ = HostMemory(*backend_, options_.pages.host_pages * page_bytes(shape, kv));
+    host_summaries_ = HostMemory(*backend_, options_.pages.max_sequences * summary_row_bytes_);
     swapped_history_.resize(static_cast<std::size_t>(options_.pages.max_sequences));
   }
   const bool ok = k_memory_.ok() && v_memory_.ok() && summary_memory_.ok() && score_memory_.ok() &&
@@ -166,7 +165,7 @@ Status PagedKVCache<Backend>::update_summaries(std::span<const SummaryEntry> ent
   update.q_layer_stride =
       queries.layer_stride != 0 ? queries.layer_stride : update.q_request_stride * update.requests;
   backend_->summary_update(update, stream);
-  return {};
+  return backend_->take_status();
 }
 
 template <KvBackend Backend>
@@ -256,7 +255,7 @@ Status PagedKVCache<Backend>::measure_demand(SequenceId id, SummarySlot slot, st
   if (history_memory_.data() == nullptr) pass.scores = scores(take_score_buffer(id, view.slots));
   pass.result = &demand;
   backend_->boundary_pass(pass, workspace_.data(), stream);
-  return {};
+  return backend_->take_status();
 }
 
 template <KvBackend Backend>
@@ -307,6 +306,10 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
   kept.pages = pages;
   kept.words = (score_stride_ + 63) / 64;
   backend_->select(selection, workspace_.data(), stream);
+  if (Status s = backend_->take_status(); !s.ok()) {
+    (void)cancel_compaction(ticket);
+    return s;
+  }
 
   const std::span<const std::int32_t> page_kept(page_kept_.data(), view.pages.size());
   const Result<CompactionPlan> plan =
@@ -327,7 +330,11 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
     move.scores = ranked;
     move.score_stride = score_stride_;
   }
-  backend_->compact(move, stream);  // reads the block table as it was
+  backend_->compact(move, workspace_.data(), stream);  // reads the block table as it was
+  if (Status s = backend_->take_status(); !s.ok()) {
+    (void)cancel_compaction(ticket);
+    return s;
+  }
   if (decays) {
     history_[static_cast<std::size_t>(slot.value)] = {
         ticket.sequence, view.compactions + 1, view.slots - ticket.victims * shape.page_size};
@@ -340,36 +347,40 @@ Status PagedKVCache<Backend>::compact(const CompactionTicket& ticket, SummarySlo
 }
 
 template <KvBackend Backend>
-void PagedKVCache<Backend>::run_copies(std::span<const PageCopy> copies, StreamView stream) {
-  if (!copies.empty()) backend_->copy_pages(options_.shape, options_.kv, copies, stream);
+Status PagedKVCache<Backend>::run_copies(std::span<const PageCopy> copies, StreamView stream) {
+  if (copies.empty()) return {};
+  backend_->copy_pages(options_.shape, options_.kv, copies, stream);
+  return backend_->take_status();
 }
 
 template <KvBackend Backend>
-void PagedKVCache<Backend>::run_swap_out(SequenceId id, SummarySlot slot,
-                                         std::span<const PageTransfer> transfers,
-                                         StreamView stream) {
+Status PagedKVCache<Backend>::run_swap_out(SequenceId id, SummarySlot slot,
+                                           std::span<const PageTransfer> transfers,
+                                           StreamView stream) {
   backend_->pages_to_host(options_.shape, options_.kv, transfers, host_pages_.data(), stream);
-  if (!slot.valid()) return;
+  if (!slot.valid()) return backend_->take_status();
   char* host = host_summaries_.data() + std::int64_t{id.index} * summary_row_bytes_;
   for_each_summary_row(id, slot, [&](char* device, std::int64_t bytes) {
     backend_->copy_to_host(host, device, bytes, stream);
     host += bytes;
   });
   swapped_history_[id.index] = history_[static_cast<std::size_t>(slot.value)];
+  return backend_->take_status();
 }
 
 template <KvBackend Backend>
-void PagedKVCache<Backend>::run_swap_in(SequenceId id, SummarySlot slot,
-                                        std::span<const PageTransfer> transfers,
-                                        StreamView stream) {
+Status PagedKVCache<Backend>::run_swap_in(SequenceId id, SummarySlot slot,
+                                          std::span<const PageTransfer> transfers,
+                                          StreamView stream) {
   backend_->pages_from_host(options_.shape, options_.kv, transfers, host_pages_.data(), stream);
-  if (!slot.valid()) return;
+  if (!slot.valid()) return backend_->take_status();
   const char* host = host_summaries_.data() + std::int64_t{id.index} * summary_row_bytes_;
   for_each_summary_row(id, slot, [&](char* device, std::int64_t bytes) {
     backend_->copy_from_host(device, host, bytes, stream);
     host += bytes;
   });
   history_[static_cast<std::size_t>(slot.value)] = swapped_history_[id.index];
+  return backend_->take_status();
 }
 
 template <KvBackend Backend>
@@ -381,10 +392,12 @@ Status PagedKVCache<Backend>::append_kv(std::int32_t layer,
   if (slot_mapping.empty()) return s;
   if (!detail::require_not_null(s, "k", k)) return s;
   if (!options_.kv.v_in_k() && !detail::require_not_null(s, "v", v)) return s;
-  const std::int64_t slots = options_.pages.pages * options_.shape.page_size;
-  for (const std::int64_t slot : slot_mapping) {
-    if (slot >= slots) {
-      return Status::invalid("slot_mapping", slot, "below " + std::to_string(slots));
+  if constexpr (Backend::host_accessible) {
+    const std::int64_t slots = options_.pages.pages * options_.shape.page_size;
+    for (const std::int64_t slot : slot_mapping) {
+      if (slot >= slots) {
+        return Status::invalid("slot_mapping", slot, "below " + std::to_string(slots));
+      }
     }
   }
   AppendKv append;
@@ -396,7 +409,7 @@ Status PagedKVCache<Backend>::append_kv(std::int32_t layer,
   append.k = k;
   append.v = v;
   backend_->append_kv(append, stream);
-  return {};
+  return backend_->take_status();
 }
 
 template <KvBackend Backend>
@@ -414,11 +427,13 @@ Status PagedKVCache<Backend>::attention(std::int32_t layer,
       !detail::require_not_null(s, "q", q) || !detail::require_not_null(s, "out", out)) {
     return s;
   }
-  for (const std::int32_t length : kv_lengths) {
-    if (!detail::require_range(
-            s, "kv_lengths", length, 0,
-            std::min(score_stride_, block_table_stride * options_.shape.page_size))) {
-      return s;
+  if constexpr (Backend::host_accessible) {
+    for (const std::int32_t length : kv_lengths) {
+      if (!detail::require_range(
+              s, "kv_lengths", length, 0,
+              std::min(score_stride_, block_table_stride * options_.shape.page_size))) {
+        return s;
+      }
     }
   }
   PagedAttention call;
@@ -433,7 +448,7 @@ Status PagedKVCache<Backend>::attention(std::int32_t layer,
   call.out = out;
   call.softmax_scale = options_.softmax_scale;
   backend_->paged_attention(call, workspace_.data(), stream);
-  return {};
+  return backend_->take_status();
 }
 
 }  // namespace growpage

@@ -41,6 +41,8 @@ GROWPAGE_INLINE const char* status_name(StatusCode code) noexcept {
       return "out_of_memory";
     case StatusCode::internal_error:
       return "internal_error";
+    case StatusCode::device_error:
+      return "device_error";
   }
   return "unknown";
 }

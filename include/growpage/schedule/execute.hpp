@@ -16,18 +16,18 @@ template <KvBackend Backend>
 Status run_before_forward(PagedKVCache<Backend>& cache, const StepPlan& plan,
                           std::vector<FenceId>& fences, StreamView stream = {}) {
   for (const SwapItem& item : plan.swap_outs) {
-    cache.run_swap_out(item.sequence, item.summary,
-                       std::span(plan.transfers_out).subspan(item.first_transfer, item.transfers),
-                       stream);
     fences.push_back(item.fence);
+    const auto pages = std::span(plan.transfers_out).subspan(item.first_transfer, item.transfers);
+    Status s = cache.run_swap_out(item.sequence, item.summary, pages, stream);
+    if (!s.ok()) return s;
   }
   for (const SwapItem& item : plan.swap_ins) {
-    cache.run_swap_in(item.sequence, item.summary,
-                      std::span(plan.transfers_in).subspan(item.first_transfer, item.transfers),
-                      stream);
     fences.push_back(item.fence);
+    const auto pages = std::span(plan.transfers_in).subspan(item.first_transfer, item.transfers);
+    Status s = cache.run_swap_in(item.sequence, item.summary, pages, stream);
+    if (!s.ok()) return s;
   }
-  cache.run_copies(plan.copies, stream);
+  if (Status s = cache.run_copies(plan.copies, stream); !s.ok()) return s;
   for (const CompactionItem& item : plan.compactions) {
     fences.push_back(item.ticket.fence);
     if (!cache.alive(item.ticket.sequence)) continue;  // aborted since it was planned

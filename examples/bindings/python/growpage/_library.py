@@ -29,6 +29,7 @@ _FAMILIES: dict[int, type[errors.GrowpageError]] = {
     lib.GROWPAGE_PROTOCOL_ERROR: errors.ProtocolError,
     lib.GROWPAGE_OUT_OF_MEMORY: errors.OutOfMemory,
     lib.GROWPAGE_INTERNAL_ERROR: errors.InternalError,
+    lib.GROWPAGE_DEVICE_ERROR: errors.DeviceError,
 }
 
 #: The exception a call-back of this thread ended with: call-backs run on the thread of the call.

@@ -73,8 +73,12 @@ class ProtocolError(GrowpageError, RuntimeError):
 
 
 class OutOfMemory(GrowpageError, MemoryError):
-    """Host memory."""
+    """Memory of the host or the backend was not to be had."""
 
 
 class InternalError(GrowpageError, RuntimeError):
     """A defect of the library."""
+
+
+class DeviceError(GrowpageError, RuntimeError):
+    """The device or its driver refused a call."""

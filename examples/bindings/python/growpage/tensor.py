@@ -55,7 +55,7 @@ class Tensor:
         self.c.dtype = first.dtype
         self.c.ndim = first.ndim + 1
         self.c.shape = [len(layers), *list(first.shape)[:-1]]
-        self.c.strides = [1, *list(first.strides)[:-1]]
+        self.c.strides = [0, *list(first.strides)[:-1]]
 
     def _one(self, array: Any, axes: str, order: str, writable: bool) -> Any:
         if not hasattr(array, "__dlpack__"):

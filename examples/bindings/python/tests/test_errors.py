@@ -10,7 +10,7 @@ from growpage._library import _FAMILIES, lib
 
 def test_every_status_has_a_class_of_its_family() -> None:
     names = [name for name in dir(lib) if name.startswith("GROWPAGE_")]
-    assert len(set(_FAMILIES.values())) == len(_FAMILIES) == 15 and names
+    assert len(set(_FAMILIES.values())) == len(_FAMILIES) == 16 and names
     for status, family in _FAMILIES.items():
         assert issubclass(family, gp.RetryableError) == (status > 0)
         assert issubclass(family, gp.GrowpageError)

@@ -49,6 +49,8 @@ pub enum Error {
     ProtocolError(Box<Detail>),
     /// Host memory.
     OutOfMemory(Box<Detail>),
+    /// The device or its driver refused a call.
+    Device(Box<Detail>),
     /// A defect of the library, or a status that this crate does not know.
     Internal(Box<Detail>),
 }
@@ -67,7 +69,7 @@ impl Error {
         use Error::*;
         match self {
             InvalidArgument(d) | StaleId(d) | BehindCompaction(d) | RequestTooLarge(d)
-            | Unsupported(d) | ProtocolError(d) | OutOfMemory(d) | Internal(d) => Some(d),
+            | Unsupported(d) | ProtocolError(d) | OutOfMemory(d) | Device(d) | Internal(d) => Some(d),
             _ => None,
         }
     }
@@ -100,6 +102,7 @@ impl Error {
             GROWPAGE_UNSUPPORTED => Error::Unsupported(detail()),
             GROWPAGE_PROTOCOL_ERROR => Error::ProtocolError(detail()),
             GROWPAGE_OUT_OF_MEMORY => Error::OutOfMemory(detail()),
+            GROWPAGE_DEVICE_ERROR => Error::Device(detail()),
             _ => Error::Internal(detail()),
         }
     }
