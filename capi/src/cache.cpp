@@ -10,6 +10,10 @@
 #include "structs.hpp"
 #include "tensor.hpp"
 
+#ifdef GROWPAGE_HAS_CUDA
+#include "growpage/backend/cuda.hpp"
+#endif
+
 namespace growpage::capi {
 
 Status Cache::not_own(std::uint64_t sequence) const {
@@ -58,15 +62,16 @@ Status read_options(const growpage_cache_options& in, PagedKVCacheOptions& out,
   if (in.k == nullptr && in.v != nullptr) {
     return Status::invalid("growpage_cache_options.k", "null", "given when v is");
   }
+  const bool host = in.backend == GROWPAGE_BACKEND_CPU;
   if (in.k != nullptr) {
     s = read_kv_tensor("growpage_cache_options.k", in.k, out.shape, out.shape.head_dim, in.pages,
-                       out.kv.k, kv_pages);
+                       host, out.kv.k, kv_pages);
     if (!s.ok()) return s;
   }
   if (in.v != nullptr) {
     std::int64_t v_pages = 0;
     s = read_kv_tensor("growpage_cache_options.v", in.v, out.shape, out.shape.v_dim(), in.pages,
-                       out.kv.v, v_pages);
+                       host, out.kv.v, v_pages);
     if (!s.ok()) return s;
   }
   if (s = read_summary(in.summary, out.summary); !s.ok()) return s;
@@ -102,6 +107,23 @@ Status check_bytes(const PagedKVCacheOptions& o) {
   return {};
 }
 
+Result<AnyBackend> make_backend(const growpage_cache_options& in, const Hooks& memory) {
+  if (in.backend == GROWPAGE_BACKEND_CUDA) {
+#ifdef GROWPAGE_HAS_CUDA
+    return AnyBackend(CudaBackend());
+#else
+    return Status::error(StatusCode::unsupported, "growpage_cache_options.backend", "cuda",
+                         "none or cpu: this build has no CUDA backend");
+#endif
+  }
+  Status s;
+  Executor executor;
+  if (s = read_executor(in.executor, executor); !s.ok()) return s;
+  CpuBackend::Isa isa{};
+  if (!read_enum(s, "growpage_cache_options.isa", in.isa, CpuBackend::Isa::simd, isa)) return s;
+  return AnyBackend(HookedCpuBackend(memory, executor, isa));
+}
+
 Status create(const growpage_cache_options* options, const growpage_hooks* hooks,
               growpage_cache** handle) {
   Status s;
@@ -113,10 +135,6 @@ Status create(const growpage_cache_options* options, const growpage_hooks* hooks
   if (!detail::require_range(s, "growpage_cache_options.backend", in.backend, GROWPAGE_BACKEND_NONE,
                              GROWPAGE_BACKEND_CUDA)) {
     return s;
-  }
-  if (in.backend == GROWPAGE_BACKEND_CUDA) {
-    return Status::error(StatusCode::unsupported, "growpage_cache_options.backend", "cuda",
-                         "none or cpu: this build has no CUDA backend");
   }
   PagedKVCacheOptions full;
   std::int64_t kv_pages = in.pages;
@@ -130,12 +148,11 @@ Status create(const growpage_cache_options* options, const growpage_hooks* hooks
     cache->manager = &cache->bare.emplace(std::move(manager).value());
   } else {
     if (s = check_bytes(full); !s.ok()) return s;
-    Executor executor;
-    if (s = read_executor(in.executor, executor); !s.ok()) return s;
-    CpuBackend::Isa isa{};
-    if (!read_enum(s, "growpage_cache_options.isa", in.isa, CpuBackend::Isa::simd, isa)) return s;
-    Result<Cache::Kv> kv = Cache::Kv::create(full, HookedCpuBackend(memory, executor, isa));
+    Result<AnyBackend> backend = make_backend(in, memory);
+    if (!backend.ok()) return backend.status();
+    Result<Cache::Kv> kv = Cache::Kv::create(full, std::move(backend).value());
     if (!kv.ok()) return kv.status();
+    cache->backend = in.backend;
     cache->manager = &cache->kv.emplace(std::move(kv).value());
     memory.log(GROWPAGE_LOG_DEBUG, "cache memory taken");
   }
@@ -180,7 +197,7 @@ growpage_status growpage_cache_get_info(const growpage_cache* cache, growpage_ca
     growpage_cache_info out{};
     out.struct_size = sizeof out;
     out.backend_name = c.kv ? c.kv->backend().name() : "none";
-    out.backend = c.kv ? GROWPAGE_BACKEND_CPU : GROWPAGE_BACKEND_NONE;
+    out.backend = c.backend;
     out.page_size = manager.options().page_size;
     out.pages = counts.total;
     out.free_pages = counts.free;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "growpage/backend/any_backend.hpp"
 #include "growpage/cache/paged_kv_cache.hpp"
 #include "growpage/detail/lazy_array.hpp"
 #include "growpage/growpage.h"
@@ -16,7 +17,7 @@ namespace growpage::capi {
 /// Behind a growpage_cache: bookkeeping alone, or with memory and kernels.
 struct Cache {
   using Handle = growpage_cache;
-  using Kv = PagedKVCache<HookedCpuBackend>;
+  using Kv = PagedKVCache<AnyBackend>;
   static constexpr HandleKind kind = HandleKind::cache;
   static constexpr const char* name = "growpage_cache";
 
@@ -43,6 +44,7 @@ struct Cache {
   Hooks hooks;
   std::optional<PageManager> bare;
   std::optional<Kv> kv;
+  std::int32_t backend = GROWPAGE_BACKEND_NONE;
   PageManager* manager = nullptr;              // of the two, the one that is there
   std::int64_t kv_pages = 0;                   // pages of the KV memory
   std::int32_t schedulers = 0;                 // that use this cache

@@ -158,7 +158,8 @@ growpage_status growpage_cache_attention(growpage_cache* cache, int32_t layer, s
     const auto size = batch * static_cast<std::size_t>(stride);
     if (!require_array(s, "block_table", block_table, size)) return s;
     const std::int64_t b = c.kv->shape().page_size;
-    for (std::size_t i = 0; i < batch; ++i) {
+    const std::size_t readable = c.kv->backend().host_accessible() ? batch : 0;
+    for (std::size_t i = 0; i < readable; ++i) {
       if (!require_range(s, "kv_lengths", kv_lengths[i], 0, stride * b)) return s;
       const std::int64_t used = (kv_lengths[i] + b - 1) / b;
       for (std::int64_t p = 0; p < used; ++p) {

@@ -37,11 +37,11 @@ Status KernelCall::read(const growpage_kernel* kernel, KernelParts parts) {
     return s;
   }
   std::int64_t memory_pages = 0;
-  s = read_kv_tensor("growpage_kernel.k", in.k, shape, shape.head_dim, 1, kv.k, memory_pages);
+  s = read_kv_tensor("growpage_kernel.k", in.k, shape, shape.head_dim, 1, true, kv.k, memory_pages);
   if (!s.ok()) return s;
   if (in.v != nullptr) {
     std::int64_t v_pages = 0;
-    s = read_kv_tensor("growpage_kernel.v", in.v, shape, shape.v_dim(), memory_pages, kv.v,
+    s = read_kv_tensor("growpage_kernel.v", in.v, shape, shape.v_dim(), memory_pages, true, kv.v,
                        v_pages);
     if (!s.ok()) return s;
   }

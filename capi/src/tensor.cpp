@@ -82,7 +82,7 @@ Status read_tensor(const char* name, const growpage_tensor* in,
 }
 
 Status read_kv_tensor(const char* name, const growpage_tensor* in, const CacheShape& shape,
-                      std::int32_t dim, std::int64_t pages, KvTensor& out,
+                      std::int32_t dim, std::int64_t pages, bool host, KvTensor& out,
                       std::int64_t& out_pages) {
   const std::int64_t extents[] = {shape.layers, -1, shape.kv_heads, shape.page_size, dim};
   Tensor tensor;
@@ -90,7 +90,7 @@ Status read_kv_tensor(const char* name, const growpage_tensor* in, const CacheSh
   Status s;
   const std::string argument = std::string(name).append(".shape[1]");
   if (!detail::require_range(s, argument, tensor.shape[1], pages, 0x7fffffff)) return s;
-  for (std::int32_t l = 0; tensor.layer_data != nullptr && l < shape.layers; ++l) {
+  for (std::int32_t l = 0; host && tensor.layer_data != nullptr && l < shape.layers; ++l) {
     if (!detail::require_not_null(s, "growpage_tensor.layer_data", tensor.layer_data[l])) return s;
   }
   out.base = tensor.data;

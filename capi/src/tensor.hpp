@@ -26,8 +26,10 @@ Status read_tensor(const char* name, const growpage_tensor* in,
                    std::span<const std::int64_t> extents, bool layered, Tensor& out);
 
 /// K or V [layer, page, kv_head, token, dim] of at least `pages` pages; `out_pages` what it has.
+/// `host`: the host may read layer_data, so that its pointers are checked.
 Status read_kv_tensor(const char* name, const growpage_tensor* in, const CacheShape& shape,
-                      std::int32_t dim, std::int64_t pages, KvTensor& out, std::int64_t& out_pages);
+                      std::int32_t dim, std::int64_t pages, bool host, KvTensor& out,
+                      std::int64_t& out_pages);
 
 /// The other way, for memory of `pages` pages.
 [[nodiscard]] growpage_tensor to_c_tensor(const KvTensor& tensor, const CacheShape& shape,

@@ -43,7 +43,7 @@ class CountingBackend {
   void deallocate_host(void* memory, std::int64_t bytes) noexcept {
     cpu_.deallocate_host(memory, bytes);
   }
-  static constexpr bool host_accessible = true;  // by the code that checks what it holds
+  [[nodiscard]] bool host_accessible() const noexcept { return cpu_.host_accessible(); }
   [[nodiscard]] Status take_status() noexcept { return cpu_.take_status(); }
   [[nodiscard]] std::int64_t workspace_bytes(const CacheShape& shape, std::int32_t slots) const {
     return cpu_.workspace_bytes(shape, slots);

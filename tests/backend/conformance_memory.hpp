@@ -80,25 +80,28 @@ void page_transfers(B& backend, Arrangement arrangement, DType dtype) {
   Scene<B> scene(backend, spec);
   const Scene<B> before(backend, spec);
   const std::int64_t size = page_bytes(spec.shape, scene.kv());
-  std::vector<std::byte> host(at(3 * size), std::byte{0xee});
+  auto* const host = static_cast<std::byte*>(backend.allocate_host(3 * size));
+  REQUIRE(host != nullptr);
+  CHECK(host[3 * size - 1] == std::byte{0});
   const PageTransfer out[] = {{scene.pages[0], PageId{2}}, {scene.pages[3], PageId{0}}};
-  backend.pages_to_host(spec.shape, scene.kv(), out, host.data(), {});
+  backend.pages_to_host(spec.shape, scene.kv(), out, host, {});
   backend.synchronize({});
-  CHECK(host[at(size)] == std::byte{0xee});
+  CHECK(host[size] == std::byte{0});  // page 1 was not asked for
   // K [layer, kv_head, token, dim] first: layer 1, head 1, token 3 of page 0.
   const Row row = before.k_row(1, 1, 3);
   const auto row_bytes =
       std::int64_t{spec.shape.head_dim} * static_cast<std::int64_t>(dtype_bytes(dtype));
   const std::int64_t first = 2 * size + (3 * spec.shape.page_size + 3) * row_bytes;
   for (std::int32_t i = 0; i < spec.shape.head_dim; ++i) {
-    REQUIRE(load_element(host.data() + first, dtype, i) == row[at(i)]);
+    REQUIRE(load_element(host + first, dtype, i) == row[at(i)]);
   }
   // Back in exchanged places, then page 1 over page 2.
   const PageTransfer in[] = {{scene.pages[0], PageId{0}}, {scene.pages[3], PageId{2}}};
-  backend.pages_from_host(spec.shape, scene.kv(), in, host.data(), {});
+  backend.pages_from_host(spec.shape, scene.kv(), in, host, {});
   const PageCopy copy[] = {{scene.pages[1], scene.pages[2]}};
   backend.copy_pages(spec.shape, scene.kv(), copy, {});
   backend.synchronize({});
+  backend.deallocate_host(host, 3 * size);
   scene.download();
   const std::int32_t b = spec.shape.page_size;
   scene.for_rows([&](std::int32_t l, std::int32_t h, std::int32_t s) {
@@ -155,6 +158,7 @@ void append_and_attend(B& backend) {
   attend.block_table = blocks.get();
   attend.block_table_stride = 4;
   attend.kv_lengths = lengths.get();
+  attend.max_slots = 40;
   attend.q = query.get();
   attend.out = out.get();
   backend.paged_attention(attend, scene.workspace(), {});
@@ -213,6 +217,9 @@ void everything() {
     page_transfers(backend, Arrangement::per_layer, DType::f16);
   }
   SECTION("append_kv and paged_attention") { append_and_attend(backend); }
+  const Status status = backend.take_status();
+  INFO(status.message());
+  CHECK(status.ok());
 }
 
 }  // namespace growpage::test::conformance

@@ -295,9 +295,10 @@ GROWPAGE_API growpage_status growpage_retention_options_init(growpage_retention_
 /* ==== 3  Cache ==================================================================================
  *
  * Who owns which page: pool, prefix index, block tables. With GROWPAGE_BACKEND_NONE that is all,
- * for engines with kernels of their own. With GROWPAGE_BACKEND_CPU the cache also has KV memory,
- * query summaries and kernels, and the calls of section 3.4 work; without, they answer
- * GROWPAGE_UNSUPPORTED, as GROWPAGE_BACKEND_CUDA does in a build without CUDA.
+ * for engines with kernels of their own. With GROWPAGE_BACKEND_CPU or GROWPAGE_BACKEND_CUDA the
+ * cache also has KV memory, query summaries and kernels, and the calls of section 3.4 work;
+ * without, they answer GROWPAGE_UNSUPPORTED, as GROWPAGE_BACKEND_CUDA does in a build without CUDA.
+ * CUDA works on the device that is current for the calling thread.
  */
 typedef struct growpage_cache growpage_cache;
 
@@ -323,10 +324,10 @@ typedef struct growpage_cache_options {
   int32_t max_fences;             /* 256, compactions and swaps in flight */
   int32_t prefix_caching;         /* 1 */
 
-  /* From here on: CPU backend only. */
+  /* From here on: with a backend only. */
   int32_t dtype;  /* GROWPAGE_BF16, of library-owned KV memory */
   int32_t layout; /* GROWPAGE_LAYOUT_*, of library-owned KV memory */
-  int32_t isa;    /* GROWPAGE_ISA_*; SCALAR gives equal bits on every machine */
+  int32_t isa;    /* CPU: GROWPAGE_ISA_*; SCALAR gives equal bits on every machine */
   /* The engine's KV memory [layer, page, kv_head, token, dim], any strides with rows contiguous,
    * borrowed until the cache is destroyed. Null k = the library allocates. Null v with a k, or a v
    * with k's data = V is a view of K's rows. */
@@ -336,7 +337,7 @@ typedef struct growpage_cache_options {
   const growpage_rope* rope;                   /* null = no rotation; tables stay borrowed */
   const growpage_demand_options* demand;       /* null = defaults; the mask stays borrowed */
   const growpage_retention_options* retention; /* null = defaults; usually the policy's */
-  const growpage_executor* executor;           /* null = calling thread; context stays borrowed */
+  const growpage_executor* executor;           /* CPU: null = calling thread; context borrowed */
   float softmax_scale;                         /* 0 = 1 / sqrt(head_dim) */
   int32_t score_buffers;                       /* 8, scores kept from demand to compaction */
 } growpage_cache_options;
@@ -565,7 +566,13 @@ GROWPAGE_API growpage_status growpage_cache_complete_fence(growpage_cache* cache
 GROWPAGE_API growpage_status growpage_cache_guard(growpage_cache* cache, uint64_t sequence,
                                                   uint64_t* fence);
 
-/* ---- 3.4  Kernels over the cache's memory (CPU backend). ----------------------------------------
+/* ---- 3.4  Kernels over the cache's memory. -----------------------------------------------------
+ *
+ * With CUDA these are device memory, and what they hold is not checked: layer_data and what it
+ * points to, RoPE tables, queries, k, v, q, out, slot_mapping, block_table, kv_lengths. Everything
+ * else is host memory, read before the call returns. A device that refuses: GROWPAGE_DEVICE_ERROR.
+ * measure_demand, compact and attention share a workspace: keep them on one stream, or order their
+ * streams by events.
  */
 
 typedef struct growpage_summary_entry {

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 
 #include "growpage/core/cache_shape.hpp"
 #include "growpage/core/kv_layout.hpp"
@@ -171,9 +170,10 @@ struct PagedAttention {
   const std::int32_t* block_table = nullptr;  ///< [request, block_table_stride]
   std::int64_t block_table_stride = 0;
   const std::int32_t* kv_lengths = nullptr;  ///< [request] used slots; 0 gives a zero output
-  const float* q = nullptr;                  ///< [request, q_head, head_dim], RoPE applied
-  float* out = nullptr;                      ///< [request, q_head, value_dim]
-  float softmax_scale = 0.0F;                ///< 0 = 1/√head_dim
+  std::int32_t max_slots = 0;  ///< no length is above it; 0 = as many as a row of the table holds
+  const float* q = nullptr;    ///< [request, q_head, head_dim], RoPE applied
+  float* out = nullptr;        ///< [request, q_head, value_dim]
+  float softmax_scale = 0.0F;  ///< 0 = 1/√head_dim
 };
 
 /// What a backend must offer. Each call's shapes and rules are on its argument type; `StreamView`
@@ -188,7 +188,7 @@ concept KvBackend = requires(B& b, const B& cb, StreamView stream, void* memory,
   { b.allocate_host(bytes) } -> std::same_as<void*>;
   { b.deallocate_host(memory, bytes) } noexcept;
   /// Whether host code may read `allocate`d memory: then host code checks its contents, too.
-  { std::bool_constant<B::host_accessible>{} };
+  { cb.host_accessible() } noexcept -> std::same_as<bool>;
   /// The first failure of a call since the last take_status, which this forgets; ok = none.
   { b.take_status() } noexcept -> std::same_as<Status>;
   { cb.workspace_bytes(shape, std::int32_t{}) } -> std::same_as<std::int64_t>;

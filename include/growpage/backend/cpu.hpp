@@ -49,7 +49,7 @@ class CpuBackend {
   void deallocate(void* memory, std::int64_t bytes) noexcept;
   [[nodiscard]] void* allocate_host(std::int64_t bytes) noexcept { return allocate(bytes); }
   void deallocate_host(void* memory, std::int64_t bytes) noexcept { deallocate(memory, bytes); }
-  static constexpr bool host_accessible = true;
+  [[nodiscard]] bool host_accessible() const noexcept { return true; }
   [[nodiscard]] Status take_status() noexcept { return {}; }  // nothing can fail
   [[nodiscard]] std::int64_t workspace_bytes(const CacheShape& shape,
                                              std::int32_t max_slots) const noexcept;

@@ -29,6 +29,8 @@ struct QueryView {
 /// unless the engine brought its own, the KV memory. Move-only.
 ///
 /// Calls that launch kernels take a stream and enqueue only, except where they say "synchronises".
+/// measure_demand, compact and attention share a workspace: put them on one stream, or order their
+/// streams by events. The others may run beside them.
 /// On any status but ok nothing has changed; device_error says that a device refused a call, and
 /// only then what the call was to write is undefined.
 template <KvBackend Backend>

@@ -392,7 +392,7 @@ Status PagedKVCache<Backend>::append_kv(std::int32_t layer,
   if (slot_mapping.empty()) return s;
   if (!detail::require_not_null(s, "k", k)) return s;
   if (!options_.kv.v_in_k() && !detail::require_not_null(s, "v", v)) return s;
-  if constexpr (Backend::host_accessible) {
+  if (backend_->host_accessible()) {
     const std::int64_t slots = options_.pages.pages * options_.shape.page_size;
     for (const std::int64_t slot : slot_mapping) {
       if (slot >= slots) {
@@ -427,7 +427,7 @@ Status PagedKVCache<Backend>::attention(std::int32_t layer,
       !detail::require_not_null(s, "q", q) || !detail::require_not_null(s, "out", out)) {
     return s;
   }
-  if constexpr (Backend::host_accessible) {
+  if (backend_->host_accessible()) {
     for (const std::int32_t length : kv_lengths) {
       if (!detail::require_range(
               s, "kv_lengths", length, 0,
@@ -444,6 +444,8 @@ Status PagedKVCache<Backend>::attention(std::int32_t layer,
   call.block_table = block_table.data();
   call.block_table_stride = block_table_stride;
   call.kv_lengths = kv_lengths.data();
+  call.max_slots = static_cast<std::int32_t>(
+      std::min(score_stride_, block_table_stride * options_.shape.page_size));
   call.q = q;
   call.out = out;
   call.softmax_scale = options_.softmax_scale;
