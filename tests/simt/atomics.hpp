@@ -17,9 +17,8 @@ namespace simt {
 /// Read, change, write as one step, for what the compiler has no instruction for.
 template <class T, class Change>
 T read_modify_write(T* address, Change change) {
-  using Word = std::conditional_t<
-      sizeof(T) == 2, std::uint16_t,
-      std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  using Word = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
   static_assert(sizeof(T) == sizeof(Word));
   auto* word = reinterpret_cast<Word*>(address);
   Word before = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -32,9 +31,9 @@ T read_modify_write(T* address, Change change) {
 }
 
 template <class T>
-concept AtomicFloat = std::same_as<T, float> || std::same_as<T, double> ||
-                      std::same_as<T, __half> || std::same_as<T, __half2> ||
-                      std::same_as<T, __nv_bfloat16> || std::same_as<T, __nv_bfloat162>;
+concept AtomicFloat =
+    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, __half> ||
+    std::same_as<T, __half2> || std::same_as<T, __nv_bfloat16> || std::same_as<T, __nv_bfloat162>;
 
 /// The width of an atomic and nothing more, so that a literal of another type converts.
 template <class T>
@@ -80,8 +79,8 @@ T atomicExch(T* address, simt::Operand<T> value) {
 }
 template <class T>
 T atomicCAS(T* address, simt::Operand<T> compare, simt::Operand<T> value) {
-  return simt::read_modify_write(
-      address, [compare, value](T old) { return old == compare ? value : old; });
+  return simt::read_modify_write(address,
+                                 [compare, value](T old) { return old == compare ? value : old; });
 }
 inline unsigned atomicInc(unsigned* address, unsigned limit) {
   return simt::read_modify_write(address,

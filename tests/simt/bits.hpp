@@ -6,8 +6,8 @@
 
 namespace simt {
 
-/// The bytes of a value of at most eight bytes. Not std::bit_cast: __half2 has a copy constructor of
-/// its own and so is not trivially copyable.
+/// The bytes of a value of at most eight bytes. Not std::bit_cast: __half2 has a copy constructor
+/// of its own and so is not trivially copyable.
 template <class T>
 std::uint64_t to_bits(const T& value) {
   static_assert(sizeof(T) <= sizeof(std::uint64_t));

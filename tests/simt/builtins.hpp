@@ -3,8 +3,8 @@
 
 #include "simt/thread.hpp"
 
-/// The qualifiers and variables that CUDA C++ has built in, for kernel sources only: some are macros
-/// whose names are ordinary members elsewhere.
+/// The qualifiers and variables that CUDA C++ has built in, for kernel sources only: some are
+/// macros whose names are ordinary members elsewhere.
 
 // Blocks run one at a time, so a plain static is the block's copy. Not thread_local: only ordinary
 // globals have red zones under AddressSanitizer.

@@ -5,18 +5,17 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <numbers>
 #include <type_traits>
 
-/// Integer, float and load intrinsics. The fast approximations are the exact functions here: compare
-/// a kernel's results with a tolerance.
+/// Integer, float and load intrinsics. The fast approximations are the exact functions here:
+/// compare a kernel's results with a tolerance.
 
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
-inline int __ffs(int x) {
-  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
-}
+inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
 inline int __ffsll(long long x) {
   return x == 0 ? 0 : std::countr_zero(static_cast<unsigned long long>(x)) + 1;
 }
@@ -67,6 +66,12 @@ inline float __log2f(float x) { return std::log2(x); }
 inline float __powf(float x, float y) { return std::pow(x, y); }
 inline float __sinf(float x) { return std::sin(x); }
 inline float __cosf(float x) { return std::cos(x); }
+/// Of π·x, with CUDA's exact reduction.
+inline void sincospi(double x, double* sine, double* cosine) {
+  const double angle = std::remainder(x, 2.0) * std::numbers::pi;
+  *sine = std::sin(angle);
+  *cosine = std::cos(angle);
+}
 inline void __sincosf(float x, float* sine, float* cosine) {
   *sine = std::sin(x);
   *cosine = std::cos(x);

@@ -23,10 +23,10 @@ enum class Order : std::uint8_t {
 enum class Streams : std::uint8_t { mix, deferred, eager };
 
 struct Settings {
-  std::uint64_t seed = 1;         ///< SIMT_SEED
-  Order order = Order::mix;       ///< SIMT_SCHED, by the names above
-  Streams streams = Streams::mix; ///< SIMT_STREAMS, by the names above
-  bool grid_races = false;        ///< SIMT_GRID_RACES=1: blocks unordered for ThreadSanitizer
+  std::uint64_t seed = 1;          ///< SIMT_SEED
+  Order order = Order::mix;        ///< SIMT_SCHED, by the names above
+  Streams streams = Streams::mix;  ///< SIMT_STREAMS, by the names above
+  bool grid_races = false;         ///< SIMT_GRID_RACES=1: blocks unordered for ThreadSanitizer
 };
 
 /// Those in force; from the environment at first.

@@ -6,8 +6,8 @@
 
 namespace simt {
 
-/// One shared variable of one kernel. Its memory belongs to the block: fresh, filled with garbage and
-/// of exactly its size, so that reading before writing, and beyond the end, both show.
+/// One shared variable of one kernel. Its memory belongs to the block: fresh, filled with garbage
+/// and of exactly its size, so that reading before writing, and beyond the end, both show.
 struct SharedSlot {
   std::size_t size;
   std::size_t alignment;

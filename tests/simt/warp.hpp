@@ -95,12 +95,10 @@ inline unsigned __ballot_sync(unsigned mask, int predicate,
                               simt::Location at = simt::Location::current()) {
   return static_cast<unsigned>(simt::vote(simt::WarpOp::ballot, mask, predicate, at));
 }
-inline int __any_sync(unsigned mask, int predicate,
-                      simt::Location at = simt::Location::current()) {
+inline int __any_sync(unsigned mask, int predicate, simt::Location at = simt::Location::current()) {
   return static_cast<int>(simt::vote(simt::WarpOp::any, mask, predicate, at));
 }
-inline int __all_sync(unsigned mask, int predicate,
-                      simt::Location at = simt::Location::current()) {
+inline int __all_sync(unsigned mask, int predicate, simt::Location at = simt::Location::current()) {
   return static_cast<int>(simt::vote(simt::WarpOp::all, mask, predicate, at));
 }
 template <class T>

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simt/runtime/block.hpp"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -82,7 +85,7 @@ void Block::thread_entry(Fibre& self) {
   try {
     (*block.run_thread_)();
   } catch (const std::exception& exception) {
-    thrown = "exception in thread " + std::to_string(self.view.linear) + ": " + exception.what();
+    thrown = fmt::format("exception in thread {}: {}", self.view.linear, exception.what());
   }
   // Not in the handler: a switch in there would upset the run-time library's list of exceptions.
   if (!thrown.empty()) {
@@ -135,8 +138,8 @@ void Block::yield() {
   if (ready_.empty() && !release_active_masks()) {
     // It may just sleep. But what it waits for, if it does, can no longer come.
     if (++lonely_yields_ < patience) return;
-    std::string what = "thread " + std::to_string(self.view.linear) +
-                       " sleeps in a loop and no other thread of its block can run";
+    std::string what = fmt::format(
+        "thread {} sleeps in a loop and no other thread of its block can run", self.view.linear);
     fail(std::move(what));
   }
   lonely_yields_ = 0;
@@ -146,7 +149,8 @@ void Block::yield() {
 }
 
 void Block::fail(std::string&& what) {
-  if (error_.empty()) error_ = std::move(what);
+  if (error_.empty()) error_.swap(what);
+  std::string().swap(what);  // its destructor will not run
   Fibre& self = *running_;
   running_ = &host_;
   self.switch_to(host_);
@@ -154,25 +158,27 @@ void Block::fail(std::string&& what) {
 }
 
 std::string Block::deadlock() const {
-  std::map<std::string, std::vector<unsigned>> groups;
+  // In the order of their first threads.
+  std::vector<std::pair<std::string, std::vector<unsigned>>> groups;
   for (unsigned i = 0; i < threads_; ++i) {
     const Fibre& fibre = fibres_[i];
     std::string where = "returned";
-    if (fibre.state == Fibre::State::at_barrier) where = "wait at the barrier " + place(fibre.at);
-    if (fibre.state == Fibre::State::in_collective) {
-      char mask[16];
-      std::snprintf(mask, sizeof mask, "0x%08x", fibre.mask);
-      where = std::string("wait in a collective with mask ") + mask + " at " + place(fibre.at);
+    if (fibre.state == Fibre::State::at_barrier) {
+      where = fmt::format("wait at the barrier {}", place(fibre.at));
+    } else if (fibre.state == Fibre::State::in_collective) {
+      where =
+          fmt::format("wait in a collective with mask {:#010x} at {}", fibre.mask, place(fibre.at));
     }
-    groups[where].push_back(i);
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& known) { return known.first == where; });
+    if (group == groups.end()) group = groups.insert(group, {where, {}});
+    group->second.push_back(i);
   }
-  std::string text = "deadlock in block (" + std::to_string(index_.x) + ", " +
-                     std::to_string(index_.y) + ", " + std::to_string(index_.z) + ")";
+  std::string text = fmt::format("deadlock in block ({}, {}, {})", index_.x, index_.y, index_.z);
   char separator = ':';
   for (const auto& [where, members] : groups) {
-    text += separator;
-    text += " " + std::to_string(members.size()) + " threads, the first " +
-            std::to_string(members.front()) + ", " + where;
+    text += fmt::format("{} {} threads, the first {}, {}", separator, members.size(),
+                        members.front(), where);
     separator = ';';
   }
   return text;
@@ -190,9 +196,9 @@ void Block::finish_grid() {
 }
 
 std::string place(const Location& at) {
-  std::string file = at.file_name();
-  file.erase(0, file.rfind('/') + 1);
-  return file + ":" + std::to_string(at.line()) + ":" + std::to_string(at.column());
+  std::string_view file = at.file_name();
+  file.remove_prefix(file.rfind('/') + 1);  // npos + 1 is 0
+  return fmt::format("{}:{}:{}", file, at.line(), at.column());
 }
 
 bool same_place(const Location& a, const Location& b) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Barriers and warp collectives: the calls in which the threads of a block wait for each other.
+#include <fmt/core.h>
+
 #include "simt/runtime/block.hpp"
 #include "simt/runtime/sanitizer.hpp"
 
@@ -23,9 +25,7 @@ void yield_thread() {
 
 void trap(const char* what, Location at) {
   const sanitizer::RuntimeScope scope;
-  const unsigned thread = self().linear;
-  std::string text =
-      what + std::string(" by thread ") + std::to_string(thread) + " at " + place(at);
+  std::string text = fmt::format("{} by thread {} at {}", what, self().linear, place(at));
   the_block().fail(std::move(text));
 }
 
@@ -54,9 +54,8 @@ int Block::barrier(BarrierKind kind, bool predicate, Location at) {
     barrier_at_ = at;
     barrier_result_ = kind == BarrierKind::all ? 1 : 0;
   } else if (barrier_kind_ != kind || !same_place(barrier_at_, at)) {
-    std::string what = "divergent barrier: thread " + std::to_string(self.view.linear) +
-                       " comes to " + place(at) + " while " + std::to_string(waiting_) +
-                       " wait at " + place(barrier_at_);
+    std::string what = fmt::format("divergent barrier: thread {} comes to {} while {} wait at {}",
+                                   self.view.linear, place(at), waiting_, place(barrier_at_));
     fail(std::move(what));
   }
   if (kind == BarrierKind::count) barrier_result_ += predicate ? 1 : 0;
@@ -85,8 +84,8 @@ std::uint64_t Block::collective(const WarpCall& call, Location at) {
   Fibre& self = *running_;
   const unsigned lane = self.view.lane;
   if ((call.mask >> lane & 1U) == 0) {
-    std::string what = "lane " + std::to_string(lane) +
-                       " calls a collective whose mask leaves it out at " + place(at);
+    std::string what =
+        fmt::format("lane {} calls a collective whose mask leaves it out at {}", lane, place(at));
     fail(std::move(what));
   }
   const unsigned warp_index = self.view.linear / 32;

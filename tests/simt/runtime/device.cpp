@@ -2,6 +2,8 @@
 // The device as a whole: errors, attributes, settings.
 #include "simt/runtime/device.hpp"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -171,10 +173,14 @@ cudaError_t cudaGetDevice(int* device) {
 
 cudaError_t cudaSetDevice(int device) {
   const ApiCall call;
-  return device == 0 ? cudaSuccess
-                     : simt::refuse(cudaErrorInvalidDevice, "there is only device 0");
+  return device == 0 ? cudaSuccess : simt::refuse(cudaErrorInvalidDevice, "there is only device 0");
 }
 
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+  *properties = {};
+  std::strcpy(properties->name, "emulated");
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;
@@ -212,8 +218,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       *value = 0;
       return cudaSuccess;
     default:
-      return simt::refuse(cudaErrorInvalidValue, "the emulation has no device attribute " +
-                                                     std::to_string(int{attribute}));
+      return simt::refuse(cudaErrorInvalidValue,
+                          fmt::format("the emulation has no device attribute {}", int{attribute}));
   }
 }
 
@@ -222,15 +228,15 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value < 0 || static_cast<std::size_t>(value) > simt::shared_memory_limit) {
     return simt::refuse(cudaErrorInvalidValue,
-                        std::to_string(value) + " bytes of dynamic shared memory");
+                        fmt::format("{} bytes of dynamic shared memory", value));
   }
   simt::allow_shared_memory(kernel, static_cast<std::size_t>(value));
   return cudaSuccess;
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*,
-                                                                   int block_size,
-                                                                   std::size_t, unsigned) {
+                                                                   int block_size, std::size_t,
+                                                                   unsigned) {
   *blocks = block_size > 0 ? 2048 / block_size : 0;
   return cudaSuccess;
 }

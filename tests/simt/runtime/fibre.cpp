@@ -22,8 +22,8 @@ Fibre* starting = nullptr;  // begin() has no other way to learn who it is
 
 #if defined(SIMT_TSAN)
 constexpr unsigned no_edge = 1;  // a switch is no synchronisation
-// Fixed, for it is used between fibres; a full one forgets early.
-void* retired[1 << 12];
+// A full one forgets early: every identity takes mappings, of which a process has not many.
+void* retired[1 << 10];
 unsigned retired_count = 0;
 #endif
 
@@ -121,7 +121,9 @@ void Fibre::renew_identity() {
 #if defined(SIMT_TSAN)
   if (retired_count == sizeof retired / sizeof *retired) forget_retired();
   retired[retired_count++] = identity_;
-  identity_ = __tsan_create_fiber(0);
+  // The stack too: the new identity may not meet the traces of the old one in it.
+  munmap(stack_ - guard_bytes, stack_bytes_ + guard_bytes);
+  stack_ = nullptr;
 #endif
 }
 

@@ -30,11 +30,11 @@ class Fibre {
   void switch_to(Fibre& to) { jump(to, false); }
   /// The same for good: prepare() comes next.
   [[noreturn]] void exit_to(Fibre& to);
-  /// For a fibre left in the middle, inside the runtime, or never switched to: whatever it did comes
-  /// before `edge`, and the race detector forgets its calls.
+  /// For a fibre left in the middle, inside the runtime, or never switched to: whatever it did
+  /// comes before `edge`, and the race detector forgets its calls.
   void abandon(void* edge);
-  /// A new identity for the race detector. The old one is kept until forget_retired(): a reused one
-  /// would carry over the edges of earlier blocks.
+  /// A new identity for the race detector, from the next prepare() on. The old one is kept until
+  /// forget_retired(): a reused one would carry over the edges of earlier blocks.
   void renew_identity();
   static void forget_retired();
 
@@ -47,8 +47,8 @@ class Fibre {
   Entry entry_ = nullptr;
   unsigned char* stack_ = nullptr;  ///< lowest usable address
   std::size_t stack_bytes_ = 0;
-  void* fake_stack_ = nullptr;  ///< AddressSanitizer's
-  void* identity_ = nullptr;    ///< ThreadSanitizer's
+  [[maybe_unused]] void* fake_stack_ = nullptr;  ///< AddressSanitizer's
+  [[maybe_unused]] void* identity_ = nullptr;    ///< ThreadSanitizer's
   bool host_ = false;
   bool begun_ = false;  ///< since prepare()
 };

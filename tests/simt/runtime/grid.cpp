@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simt/runtime/grid.hpp"
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,10 +27,7 @@ std::map<const void*, std::size_t>& allowed_shared_memory() {
   return bytes;
 }
 
-std::string text(dim3 extent) {
-  return "(" + std::to_string(extent.x) + ", " + std::to_string(extent.y) + ", " +
-         std::to_string(extent.z) + ")";
-}
+std::string text(dim3 extent) { return fmt::format("({}, {}, {})", extent.x, extent.y, extent.z); }
 
 // The limits of every device since compute capability 3.0; of shared memory those of 9.0.
 cudaError_t refusal(const void* kernel, const LaunchShape& shape) {
@@ -36,20 +35,20 @@ cudaError_t refusal(const void* kernel, const LaunchShape& shape) {
   const dim3 block = shape.block;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > Block::max_threads || block.z > 64) {
-    return refuse(cudaErrorInvalidConfiguration, "a block of " + text(block) + " threads");
+    return refuse(cudaErrorInvalidConfiguration, fmt::format("a block of {} threads", text(block)));
   }
   if (grid.x == 0 || grid.x > 0x7FFFFFFFU || grid.y == 0 || grid.y > 65535 || grid.z == 0 ||
       grid.z > 65535) {
-    return refuse(cudaErrorInvalidConfiguration, "a grid of " + text(grid) + " blocks");
+    return refuse(cudaErrorInvalidConfiguration, fmt::format("a grid of {} blocks", text(grid)));
   }
   const auto found = allowed_shared_memory().find(kernel);
   const std::size_t allowed =
       found == allowed_shared_memory().end() ? shared_memory_default : found->second;
   if (shape.shared_bytes > allowed) {
     return refuse(cudaErrorInvalidValue,
-                  std::to_string(shape.shared_bytes) + " bytes of dynamic shared memory where " +
-                      std::to_string(allowed) +
-                      " are allowed (cudaFuncAttributeMaxDynamicSharedMemorySize)");
+                  fmt::format("{} bytes of dynamic shared memory where {} are allowed "
+                              "(cudaFuncAttributeMaxDynamicSharedMemorySize)",
+                              shape.shared_bytes, allowed));
   }
   return cudaSuccess;
 }
@@ -94,9 +93,8 @@ cudaError_t launch_kernel(std::function<void()> run_thread, const void* kernel,
                           const LaunchShape& shape, cudaStream_t stream) {
   const ApiCall call;
   if (const cudaError_t error = refusal(kernel, shape); error != cudaSuccess) return error;
-  return enqueue(stream, [run_thread = std::move(run_thread), shape] {
-    run_grid(run_thread, shape);
-  });
+  return enqueue(stream,
+                 [run_thread = std::move(run_thread), shape] { run_grid(run_thread, shape); });
 }
 
 }  // namespace simt

@@ -13,7 +13,8 @@ struct KernelFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Runs all blocks of a launch, in random order unless the order is `forward`. Throws KernelFailure.
+/// Runs all blocks of a launch, in random order unless the order is `forward`. Throws
+/// KernelFailure.
 void run_grid(const std::function<void()>& run_thread, const LaunchShape& shape);
 
 /// The opt-in of cudaFuncAttributeMaxDynamicSharedMemorySize.

@@ -23,8 +23,8 @@ extern "C" void __tsan_ignore_thread_end();
 #endif
 
 /// What the sanitizers have to be told about fibres. The build defines SIMT_TSAN for the runtime,
-/// whose own code is compiled without -fsanitize=thread: its state is shared by all fibres and is no
-/// concern of the race detector.
+/// whose own code is compiled without -fsanitize=thread: its state is shared by all fibres and is
+/// no concern of the race detector.
 namespace simt::sanitizer {
 
 #if defined(SIMT_ASAN)
@@ -46,15 +46,15 @@ inline void acquire([[maybe_unused]] void* edge) {
 }
 
 /// Every entry into the runtime from a kernel holds one. The race detector then overlooks what the
-/// runtime reads, writes and allocates, also in library templates whose instrumented copy the linker
-/// has picked from a kernel's object file; edges still count.
+/// runtime reads, writes and allocates, also in library templates whose instrumented copy the
+/// linker has picked from a kernel's object file; edges still count.
 class RuntimeScope {
  public:
 #if defined(SIMT_TSAN)
   RuntimeScope() { __tsan_ignore_thread_begin(); }
   ~RuntimeScope() { __tsan_ignore_thread_end(); }
 #else
-  RuntimeScope() {}   // not defaulted: an object without use would be warned about
+  RuntimeScope() {}  // not defaulted: an object without use would be warned about
   ~RuntimeScope() {}
 #endif
   RuntimeScope(const RuntimeScope&) = delete;

@@ -14,6 +14,8 @@ namespace simt {
 namespace {
 
 constexpr int garbage = 0xCB;  // a float of -2.7e7
+// CUB's storage types ask for less than what they hold; on a device nobody notices.
+constexpr std::size_t least_alignment = 128;
 
 // By slot; what no thread of the block has asked for yet is null.
 std::vector<void*>& variables() {
@@ -24,8 +26,7 @@ void* dynamic_memory = nullptr;
 
 void* allocate(std::size_t alignment, std::size_t bytes) {
   void* memory = nullptr;
-  // A power of two, as posix_memalign wants it.
-  if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), bytes) != 0) std::abort();
+  if (posix_memalign(&memory, std::max(alignment, least_alignment), bytes) != 0) std::abort();
   std::memset(memory, garbage, bytes);
   return memory;
 }
@@ -33,7 +34,7 @@ void* allocate(std::size_t alignment, std::size_t bytes) {
 }  // namespace
 
 BlockMemory::BlockMemory(std::size_t dynamic_bytes) {
-  if (dynamic_bytes > 0) dynamic_memory = allocate(128, dynamic_bytes);
+  if (dynamic_bytes > 0) dynamic_memory = allocate(least_alignment, dynamic_bytes);
 }
 
 BlockMemory::~BlockMemory() {

@@ -65,7 +65,9 @@ std::uint64_t Rendezvous::result(unsigned lane) const {
 
 std::uint64_t Rendezvous::vote() const {
   unsigned ballot = 0;
-  for_each_lane(arrived, [&](unsigned lane) { ballot |= (value[lane] != 0 ? 1U : 0U) << lane; });
+  for_each_lane(arrived, [&](unsigned lane) {
+    if (value[lane] != 0) ballot |= 1U << lane;
+  });
   if (op == WarpOp::any) return ballot != 0 ? 1 : 0;
   if (op == WarpOp::all) return ballot == arrived ? 1 : 0;
   return ballot;
@@ -74,7 +76,7 @@ std::uint64_t Rendezvous::vote() const {
 std::uint64_t Rendezvous::matching(unsigned lane) const {
   unsigned equal = 0;
   for_each_lane(arrived, [&](unsigned other) {
-    equal |= (value[other] == value[lane] ? 1U : 0U) << other;
+    if (value[other] == value[lane]) equal |= 1U << other;
   });
   return equal;
 }
