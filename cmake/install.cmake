@@ -37,6 +37,9 @@ elseif(BUILD_SHARED_LIBS)
 else()
   string(APPEND growpage_cmake_dependencies "\nfind_dependency(hwy)")
 endif()
+if(GROWPAGE_CUDA)
+  string(APPEND growpage_cmake_dependencies "\nfind_dependency(CUDAToolkit)")
+endif()
 file(RELATIVE_PATH growpage_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 
 configure_package_config_file(

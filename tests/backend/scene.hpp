@@ -28,6 +28,7 @@ class DeviceArray {
 
   void upload(const std::vector<T>& values) {
     backend_.copy_from_host(memory_, values.data(), bytes(), {});
+    backend_.synchronize({});
   }
   [[nodiscard]] std::vector<T> download() const {
     std::vector<T> values(size_);

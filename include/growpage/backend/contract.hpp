@@ -32,6 +32,9 @@
 ///  CPU
 ///    backend has done its work when a call returns.
 ///  - "Host memory" arguments are read before a call returns; the caller may reuse them at once.
+///  Not
+///    so the host side of a copy (copy_to_host, copy_from_host, pages_to_host, pages_from_host):
+///    that stays as it is until the stream has passed the call.
 ///  - A call that the device refuses does nothing; `take_status` tells of it.
 ///  - With bf16 keys boundary_pass rounds every calibrated (or window) query, after RoPE, to bf16
 ///    (nearest even) and applies softmax_scale to the products, as a bf16 model's own attention

@@ -15,9 +15,9 @@ namespace growpage::cuda {
                                                            std::int32_t requests,
                                                            std::int32_t max_slots) noexcept;
 
-/// Reference attention of one query token per request: exact and simple rather than tuned; an engine
-/// has its own. All pointers of `attention` are device memory, no length is above `max_slots`, and
-/// `workspace` is 16-byte aligned device memory. Enqueues only.
+/// Reference attention of one query token per request: exact and simple rather than tuned; an
+/// engine has its own. All pointers of `attention` are device memory, no length is above
+/// `max_slots`, and `workspace` is 16-byte aligned device memory. Enqueues only.
 ///
 /// Slots are split over CTAs and combined in a fixed order: equal inputs give equal bits. Sums are
 /// float: within about 1e-5 of the scalar CPU backend, relative to the values.

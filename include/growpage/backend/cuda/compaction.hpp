@@ -15,7 +15,7 @@ namespace growpage::cuda {
 
 /// The compaction plan of one request, made on the device; 16 bytes for the host to read.
 struct RequestPlan {
-  std::int32_t status = 0;  ///< a StatusCode: ok, or at_capacity when too few pages qualify
+  std::int32_t status = 0;   ///< a StatusCode: ok, or at_capacity when too few pages qualify
   std::int32_t victims = 0;  ///< 0 unless ok
   /// Logical indices of the pages that end up empty, ascending; −1 = none.
   std::int32_t victim[CompactionPlan::max_victims] = {-1, -1};
@@ -45,16 +45,18 @@ struct CompactionBatch {
   KvView kv;
   CompactionStrategy strategy = CompactionStrategy::fill_holes;
   std::int32_t requests = 0;
-  const RetentionRequest* inputs = nullptr;   ///< [request]
-  const RequestPlan* plans = nullptr;         ///< [request]
-  const std::int32_t* block_table = nullptr;  ///< [request, block_table_stride], before the compaction
+  const RetentionRequest* inputs = nullptr;  ///< [request]
+  const RequestPlan* plans = nullptr;        ///< [request]
+  const std::int32_t* block_table =
+      nullptr;  ///< [request, block_table_stride], before the compaction
   std::int64_t block_table_stride = 0;
   const std::uint8_t* marks = nullptr;  ///< [request, mark_stride] PageMark bits per page
   std::int64_t mark_stride = 0;
-  const std::uint64_t* bits = nullptr;  ///< [request, layer, kv_head, words] as `select` writes them
+  const std::uint64_t* bits =
+      nullptr;  ///< [request, layer, kv_head, words] as `select` writes them
   std::int64_t words = 0;
-  /// In and out, [request, layer, kv_head, score_stride], or null: scores follow their rows into the
-  /// new logical order.
+  /// In and out, [request, layer, kv_head, score_stride], or null: scores follow their rows into
+  /// the new logical order.
   float* scores = nullptr;
   std::int64_t score_stride = 0;
   std::int64_t score_request_stride = 0;  ///< in elements

@@ -11,8 +11,8 @@
 
 namespace growpage::cuda {
 
-/// Copies pages of all layers, K and V, within the cache, as if one after the other: a target may be
-/// a later source.
+/// Copies pages of all layers, K and V, within the cache, as if one after the other: a target may
+/// be a later source.
 struct PageCopyBatch {
   CacheShape shape;
   KvView kv;
@@ -22,8 +22,8 @@ struct PageCopyBatch {
 [[nodiscard]] Status copy_pages(const PageCopyBatch& batch, StreamView stream);
 
 /// Moves pages between the cache and host memory that the device can address (cudaHostAlloc,
-/// cudaHostRegister, managed), packed as `PageTransfer` says. The kernel itself reads and writes the
-/// host's memory: no staging, one launch for any number of rows.
+/// cudaHostRegister, managed), packed as `PageTransfer` says. The kernel itself reads and writes
+/// the host's memory: no staging, one launch for any number of rows.
 struct PageTransferBatch {
   CacheShape shape;
   KvView kv;

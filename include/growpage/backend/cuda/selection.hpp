@@ -11,13 +11,13 @@
 namespace growpage::cuda {
 
 /// What selection, planning and compaction have to know of one request. In device memory, so that a
-/// captured graph serves other lengths; `slots` = 0 is padding, for which nothing is read or written
-/// but its `page_kept` (zeros) and its plan (no victims).
+/// captured graph serves other lengths; `slots` = 0 is padding, for which nothing is read or
+/// written but its `page_kept` (zeros) and its plan (no victims).
 struct RetentionRequest {
   std::int32_t slots = 0;            ///< n; the request has ceil(n / b) pages
   std::int32_t protected_slots = 0;  ///< slots [0, protected_slots) are kept (sinks, prompt)
   std::int32_t keep = 0;             ///< rows to keep among the private pages' slots
-  std::int32_t victims = 0;  ///< pages to empty: 1 = Compress & Hold, 2 = Shrink, 0 = none
+  std::int32_t victims = 0;          ///< pages to empty: 1 = Compress & Hold, 2 = Shrink, 0 = none
 };
 
 /// `Selection` of a batch of requests; everything but the struct itself in device memory.
@@ -25,9 +25,9 @@ struct SelectionBatch {
   CacheShape shape;
   RetentionOptions retention;
   std::int32_t requests = 0;
-  std::int32_t max_slots = 0;  ///< no request has more
+  std::int32_t max_slots = 0;                ///< no request has more
   const RetentionRequest* inputs = nullptr;  ///< [request]
-  const float* scores = nullptr;  ///< [request, layer, kv_head, score_stride]
+  const float* scores = nullptr;             ///< [request, layer, kv_head, score_stride]
   std::int64_t score_stride = 0;
   std::int64_t score_request_stride = 0;  ///< in elements
   const std::uint8_t* marks = nullptr;    ///< [request, mark_stride] PageMark bits per page
@@ -42,14 +42,5 @@ struct SelectionBatch {
 /// Chooses the rows that stay, the same bits as the CPU backend's `select`. Needs no workspace.
 /// Enqueues only.
 [[nodiscard]] Status select(const SelectionBatch& batch, StreamView stream);
-
-namespace detail {
-
-/// `select` with a bound on the shared memory for a row's keys: longer rows are ranked from global
-/// memory. For tests, which cannot afford rows that are long on a GPU.
-[[nodiscard]] Status select_within(const SelectionBatch& batch, std::int64_t key_bytes,
-                                   StreamView stream);
-
-}  // namespace detail
 
 }  // namespace growpage::cuda

@@ -12,8 +12,8 @@
 namespace growpage::cuda {
 
 /// Both EMAs of `requests` requests for layers [first_layer, first_layer + layers): `SummaryUpdate`
-/// with the entries in device memory. An entry whose slot is negative is skipped, so that a captured
-/// graph serves smaller batches; the slots of a batch are distinct.
+/// with the entries in device memory. An entry whose slot is negative is skipped, so that a
+/// captured graph serves smaller batches; the slots of a batch are distinct.
 struct SummaryBatch {
   SummaryView state;
   SummaryOptions options;
@@ -30,8 +30,9 @@ struct SummaryBatch {
 
 /// One read of q, one read-modify-write of the state. Enqueues only.
 ///
-/// Against the scalar CPU backend: summaries (both storages, with the same stochastic rounding bits),
-/// window and steps are equal bit for bit, query_rms within 1 ulp (its sum has another order).
+/// Against the scalar CPU backend: summaries (both storages, with the same stochastic rounding
+/// bits), window and steps are equal bit for bit, query_rms within 1 ulp (its sum has another
+/// order).
 ///
 /// An engine that has the queries in registers can fuse the update into its own kernel instead:
 /// `growpage::cuda::SummaryStep` in cuda/summary.cuh.
