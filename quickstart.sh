@@ -8,6 +8,7 @@ usage() {
   cat >&2 <<'TEXT'
 usage: ./quickstart.sh demo   install what is missing, build, run the replay demo
        ./quickstart.sh test   install what is missing, build, run the whole test suite
+       ./quickstart.sh bench  install what is missing, build, run the benchmarks (5 minutes), report
        ./quickstart.sh dev    only install what is missing, with the tools that .ci/run uses
 TEXT
   exit 2
@@ -34,6 +35,12 @@ case $1 in
     install_missing build
     cmake --workflow --preset "$1"
     ;;
-  dev) install_missing build dev ;;
+  bench)
+    install_missing build bench
+    cmake --preset release
+    cmake --build --preset release --target growpage_bench
+    python3 bench/report.py run --build build/release --out build/bench
+    ;;
+  dev) install_missing build bench dev ;;
   *) usage ;;
 esac

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what growpage-replay wrote: PNG, SVG or PDF, by the name of the output.
+"""Draws what growpage-replay and the benchmarks wrote: PNG, SVG or PDF, by the name of the output.
 
   plot.py request   TIMELINE -o FILE    pages and demand of one request over time
   plot.py residency TIMELINE -o FILE    requests and pages in memory over time
   plot.py budget    RESULTS... -o FILE  throughput against KV held, all policies
+  plot.py cost      FOLDER -o FILE      time against slots, requests and pages, of a benchmark run
 
 TIMELINE is written by --timeline, RESULTS by --json; several RESULTS (other budgets, thresholds)
-are joined by a line per policy. Needs matplotlib (Debian: python3-matplotlib).
+are joined by a line per policy. FOLDER is where bench/report.py left its results, build/bench.
+Needs matplotlib (Debian: python3-matplotlib).
 """
 
 import argparse
@@ -208,7 +210,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("request", "residency", "budget"):
+    for name in ("request", "residency", "budget", "cost"):
         command = commands.add_parser(name)
         command.add_argument("files", nargs="+" if name == "budget" else 1)
         command.add_argument("-o", "--out", required=True)
@@ -217,6 +219,10 @@ def main():
             command.add_argument("--request", type=int, default=0,
                                  help="0: the longest output; then the 90th, 75th, 50th percentile")
     arguments = parser.parse_args()
+    if arguments.command == "cost":
+        from reporting import plot_cost
+        finish(plot_cost.draw(arguments.files[0], plt), arguments.out)
+        return
     field = "kv_tokens" if arguments.command == "budget" else "residency"
     data = [load(path, field) for path in arguments.files]
     if arguments.command == "request":
