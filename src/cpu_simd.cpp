@@ -30,7 +30,7 @@ struct SimdKernels {
   CpuKernels table;
 
   SimdKernels() noexcept : table(HWY_DYNAMIC_DISPATCH(make_kernels)()) {
-    const bool bf16 = use_avx512_bf16(table);
+    const bool bf16 = use_avx512(table);
     std::snprintf(name, sizeof name, "cpu-%s%s", HWY_DYNAMIC_DISPATCH(target_name)(),
                   bf16 ? "+BF16" : "");
     table.name = name;

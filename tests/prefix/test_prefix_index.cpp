@@ -106,28 +106,28 @@ TEST_CASE("a crafted collision of the digest itself does not match") {
 }
 
 TEST_CASE("a run of pages is found as page after page is") {
-  PrefixIndex index = make(16);
-  std::vector<TokenId> tokens(12 * page_size);
+  PrefixIndex index = make(64);
+  std::vector<TokenId> tokens(36 * page_size);
   std::iota(tokens.begin(), tokens.end(), 0);
   std::vector<PrefixLink> links = {root};
-  for (int k = 0; k < 10; ++k) {
-    links.push_back(index.publish(PageId{15 - k}, links.back(), text(k * page_size)).link);
+  for (int k = 0; k < 34; ++k) {
+    links.push_back(index.publish(PageId{63 - k}, links.back(), text(k * page_size)).link);
   }
-  std::vector<PrefixIndex::Match> out(12);
+  std::vector<PrefixIndex::Match> out(36);
   const auto run = [&](std::size_t from, std::size_t pages) {
     return index.lookup_run(links[from],
                             std::span(tokens).subspan(from * page_size, pages * page_size), out);
   };
-  CHECK(run(0, 12) == 8);  // as many as one call takes
-  CHECK(out[7].page == PageId{8});
-  CHECK(out[7].link.id == links[8].id);
-  CHECK(out[7].link.hash == links[8].hash);
-  CHECK(run(4, 8) == 6);  // to the end of what is there
-  CHECK(out[5].page == PageId{6});
+  CHECK(run(0, 36) == 32);  // as many as one call takes
+  CHECK(out[31].page == PageId{32});
+  CHECK(out[31].link.id == links[32].id);
+  CHECK(out[31].link.hash == links[32].hash);
+  CHECK(run(4, 32) == 30);  // to the end of what is there
+  CHECK(out[29].page == PageId{30});
   CHECK(run(0, 3) == 3);
-  CHECK(run(10, 2) == 0);
+  CHECK(run(34, 2) == 0);
   CHECK(run(3, 0) == 0);
-  index.withdraw(PageId{13});
+  index.withdraw(PageId{61});
   CHECK(run(0, 8) == 2);
   CHECK(index.lookup_run(links[1], tokens, out) == 0);
 }

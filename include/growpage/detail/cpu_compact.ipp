@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
 #include "growpage/backend/cpu.hpp"
+#include "growpage/detail/cpu_kernels.hpp"
 #include "growpage/detail/cpu_slots.hpp"
 
 namespace growpage::detail {
@@ -14,8 +14,10 @@ namespace growpage::detail {
 /// The compaction of one (layer, KV head): the work of one task.
 class CompactTask {
  public:
-  CompactTask(const CompactionMove& move, std::int32_t layer, std::int32_t head) noexcept
+  CompactTask(const CompactionMove& move, const CpuKernels& kernels, std::int32_t layer,
+              std::int32_t head) noexcept
       : move_(move),
+        kernels_(kernels),
         bits_(move.keep.row(layer, head)),
         scores_(move.scores == nullptr
                     ? nullptr
@@ -72,8 +74,7 @@ class CompactTask {
     std::int64_t from;
     std::int64_t to;
   };
-  static constexpr std::int32_t batch = 64;
-  static constexpr std::int32_t ahead = 12;  // rows prefetched before they are copied
+  static constexpr std::int32_t batch = 256;
 
   [[nodiscard]] bool is_private(std::int64_t page) const noexcept {
     return (move_.marks[page] & page_private) != 0;
@@ -98,28 +99,34 @@ class CompactTask {
         if (!more) break;
         if (from != to) pairs[count++] = {from, to};
       }
-      copy(k_, pairs, count);
-      if (!move_.kv.v_in_k()) copy(v_, pairs, count);
+      copy_kv(pairs, count);
       for (std::int32_t i = 0; scores_ != nullptr && i < count; ++i) {
         scores_[pairs[i].to] = scores_[pairs[i].from];
       }
     }
   }
 
-  static void copy(const Rows& rows, const Pair* pairs, std::int32_t count) noexcept {
-    const auto prefetch = [&](std::int32_t i) {
-      const char* from = rows.row(pairs[i].from);
-      const char* to = rows.row(pairs[i].to);
-      for (std::size_t byte = 0; byte < rows.bytes; byte += 64) {
-        __builtin_prefetch(from + byte, 0);
-        __builtin_prefetch(to + byte, 1);
+  void copy_kv(const Pair* pairs, std::int32_t count) const noexcept {
+    RowCopy copies[2 * batch];
+    std::int32_t listed = list(k_, pairs, count, copies);
+    if (!move_.kv.v_in_k()) {
+      if (v_.bytes != k_.bytes) {
+        kernels_.copy_rows(copies, listed, k_.bytes);
+        listed = 0;
       }
-    };
-    for (std::int32_t i = 0; i < std::min(ahead, count); ++i) prefetch(i);
-    for (std::int32_t i = 0; i < count; ++i) {
-      if (i + ahead < count) prefetch(i + ahead);
-      std::memcpy(rows.row(pairs[i].to), rows.row(pairs[i].from), rows.bytes);
+      listed += list(v_, pairs, count, copies + listed);
+      kernels_.copy_rows(copies, listed, v_.bytes);
+    } else {
+      kernels_.copy_rows(copies, listed, k_.bytes);
     }
+  }
+
+  static std::int32_t list(const Rows& rows, const Pair* pairs, std::int32_t count,
+                           RowCopy* out) noexcept {
+    for (std::int32_t i = 0; i < count; ++i) {
+      out[i] = {rows.row(pairs[i].from), rows.row(pairs[i].to)};
+    }
+    return count;
   }
 
   /// The victims' pages leave the table and the others close up.
@@ -135,6 +142,7 @@ class CompactTask {
   }
 
   const CompactionMove& move_;
+  const CpuKernels& kernels_;
   const std::uint64_t* bits_;
   float* scores_;
   std::int64_t page_size_;
@@ -150,12 +158,12 @@ namespace growpage {
 GROWPAGE_INLINE void CpuBackend::compact(const CompactionMove& move, void* /*workspace*/,
                                          StreamView /*stream*/) noexcept {
   const KeepSet& keep = move.keep;
-  executor_.for_each(std::int64_t{keep.layers} * keep.kv_heads,
-                     [&](std::int64_t task, std::int32_t /*worker*/) {
-                       detail::CompactTask(move, static_cast<std::int32_t>(task / keep.kv_heads),
-                                           static_cast<std::int32_t>(task % keep.kv_heads))
-                           .run();
-                     });
+  executor_.for_each(
+      std::int64_t{keep.layers} * keep.kv_heads, [&](std::int64_t task, std::int32_t /*worker*/) {
+        detail::CompactTask(move, *kernels_, static_cast<std::int32_t>(task / keep.kv_heads),
+                            static_cast<std::int32_t>(task % keep.kv_heads))
+            .run();
+      });
 }
 
 }  // namespace growpage

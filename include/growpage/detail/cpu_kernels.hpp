@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "growpage/core/dtype.hpp"
@@ -26,6 +27,32 @@ struct Mass {
 struct KeyRange {
   std::uint32_t low = 0;
   std::uint32_t high = 0;
+};
+
+/// A row on its way to another place.
+struct RowCopy {
+  const char* from = nullptr;
+  char* to = nullptr;
+};
+
+/// One step of the summaries of one (layer, request): all its heads. Arrays are [heads, dim],
+/// summaries in their storage type.
+struct SummaryRow {
+  const void* q = nullptr;  ///< head h begins h · q_head_stride elements after it
+  void* short_summary = nullptr;
+  void* long_summary = nullptr;
+  float* window = nullptr;  ///< where the query is kept besides; null = nowhere
+  float* rms = nullptr;     ///< [heads]
+  std::int64_t q_head_stride = 0;
+  std::int32_t heads = 0;
+  std::int32_t dim = 0;
+  float beta_short = 0;
+  float beta_long = 0;
+  bool first = false;  ///< the summaries become the query, whatever they held
+  /// Element i is rounded with splitmix64(key ^ (index + i)): the low half of it the short summary,
+  /// the high half the long one. Seed, step and element alone, so equal runs give equal states.
+  std::uint64_t key = 0;
+  std::uint64_t index = 0;
 };
 
 /// A weight whose logit is further than this below the largest is 0 in every form, so that counts
@@ -77,9 +104,10 @@ struct CpuKernels {
   /// Σ w·ln w over the positive w.
   double (*sum_w_log_w)(const float* w, std::int64_t n);
 
-  /// Both EMAs in place: s ← β·s + (1 − β)·q. β = 0 gives q itself.
-  void (*ema)(float* short_summary, float* long_summary, const float* q, std::int64_t n,
-              float beta_short, float beta_long);
+  /// Both EMAs in place, s ← β·s + (1 − β)·q (β = 0 gives q itself), the RMS of every head's query
+  /// and its copy in the window. Index: the storage (f32, f16 rounded stochastically: equal bits in
+  /// every form), the DType of the query.
+  void (*update_summary[2][3])(const SummaryRow& row);
   double (*sum_squares)(const float* x, std::int64_t n);
 
   /// Integer keys in the order of the scores: equal scores (−0 and 0 too) have equal keys, NaN the
@@ -92,14 +120,18 @@ struct CpuKernels {
   /// first `ties` keys equal to it. `first` is a multiple of 16.
   void (*take)(std::uint32_t* keys, std::int64_t n, std::uint32_t threshold, std::int64_t ties,
                std::uint64_t* bits, std::int64_t first);
+
+  /// Copies `count` rows of `bytes`, one after the other: a row may come from where an earlier one
+  /// went. Rows do not overlap in part. For rows that are not soon read again.
+  void (*copy_rows)(const RowCopy* rows, std::int64_t count, std::size_t bytes);
 };
 
 #ifndef GROWPAGE_HEADER_ONLY
 /// The kernels of the best SIMD target of this machine (src/cpu_simd.cpp).
 const CpuKernels& simd_kernels() noexcept;
-/// Replaces the bf16 entries by the AVX512-BF16 ones where this machine has them; whether it did
-/// (src/cpu_avx512_bf16.cpp).
-bool use_avx512_bf16(CpuKernels& kernels) noexcept;
+/// Replaces the dot entries by those of AVX-512 where this machine has it (src/cpu_avx512.cpp);
+/// whether that includes AVX512-BF16.
+bool use_avx512(CpuKernels& kernels) noexcept;
 #endif
 
 }  // namespace growpage::detail

@@ -4,9 +4,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "growpage/detail/cpu_kernels.hpp"
+#include "growpage/detail/cpu_scalar_summary.hpp"
 
 /// The scalar oracle: every kernel of `CpuKernels` as a plain loop, sums in double. What SIMD and
 /// CUDA are compared with, and all that a header-only build has.
@@ -117,17 +119,6 @@ inline double sum_w_log_w(const float* w, std::int64_t n) {
   return sum;
 }
 
-inline void ema(float* short_summary, float* long_summary, const float* q, std::int64_t n,
-                float beta_short, float beta_long) {
-  const auto step = [](float beta, float old, float query) {
-    return static_cast<float>(double{beta} * double{old} + (1.0 - double{beta}) * double{query});
-  };
-  for (std::int64_t i = 0; i < n; ++i) {
-    short_summary[i] = step(beta_short, short_summary[i], q[i]);
-    long_summary[i] = step(beta_long, long_summary[i], q[i]);
-  }
-}
-
 inline double sum_squares(const float* x, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += double{x[i]} * double{x[i]};
@@ -167,6 +158,10 @@ inline void take(std::uint32_t* keys, std::int64_t n, std::uint32_t threshold, s
   }
 }
 
+inline void copy_rows(const RowCopy* rows, std::int64_t count, std::size_t bytes) {
+  for (std::int64_t i = 0; i < count; ++i) std::memcpy(rows[i].to, rows[i].from, bytes);
+}
+
 inline constexpr CpuKernels kernels{
     "cpu-scalar",
     {pack, pack, pack, pack},
@@ -179,11 +174,15 @@ inline constexpr CpuKernels kernels{
     mass_at_least,
     gather,
     sum_w_log_w,
-    ema,
+    {{update_summary<DType::f32, DType::f32>, update_summary<DType::f16, DType::f32>,
+      update_summary<DType::bf16, DType::f32>},
+     {update_summary<DType::f32, DType::f16>, update_summary<DType::f16, DType::f16>,
+      update_summary<DType::bf16, DType::f16>}},
     sum_squares,
     order_keys,
     count_at_least,
     take,
+    copy_rows,
 };
 
 }  // namespace growpage::detail::scalar

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "growpage/backend/cpu.hpp"
 #include "growpage/detail/cpu_kernels.hpp"
@@ -12,27 +13,28 @@
 
 namespace growpage::detail {
 
-/// Takes the `k` largest of the nonzero keys, ties → lower index: sets their bits and clears the
-/// keys. All positive keys lie in [range.low, range.high]. Returns how many were taken.
-inline std::int64_t take_top(const CpuKernels& kernels, std::uint32_t* keys, std::int64_t n,
-                             std::int64_t k, KeyRange range, std::uint64_t* bits,
-                             std::int64_t first) noexcept {
-  if (k <= 0) return 0;
+/// The k largest of some keys, ties → lower index: all that are above `threshold` and the first
+/// `ties` that equal it.
+struct TopKeys {
+  std::uint32_t threshold = 0;
+  std::int64_t ties = 0;
+  std::int64_t count = 0;
+};
+
+/// The `k` largest of the nonzero keys, all of them when they are fewer. All nonzero keys lie in
+/// [range.low, range.high].
+[[nodiscard]] inline TopKeys find_top(const CpuKernels& kernels, const std::uint32_t* keys,
+                                      std::int64_t n, std::int64_t k, KeyRange range) noexcept {
+  if (k <= 0) return {std::numeric_limits<std::uint32_t>::max(), 0, 0};
   const std::int64_t eligible = kernels.count_at_least(keys, n, 1);
-  if (k >= eligible) {
-    kernels.take(keys, n, 0, 0, bits, first);
-    return eligible;
-  }
+  if (k >= eligible) return {0, 0, eligible};
   std::uint32_t low = range.low;        // at least k keys are ≥ low
   std::uint32_t high = range.high + 1;  // fewer than k are ≥ high
   std::int64_t above = 0;
   while (high - low > 1) {
     const std::uint32_t middle = low + (high - low) / 2;
     const std::int64_t count = kernels.count_at_least(keys, n, middle);
-    if (count == k) {
-      kernels.take(keys, n, middle - 1, 0, bits, first);
-      return k;
-    }
+    if (count == k) return {middle - 1, 0, k};
     if (count > k) {
       low = middle;
     } else {
@@ -40,8 +42,14 @@ inline std::int64_t take_top(const CpuKernels& kernels, std::uint32_t* keys, std
       above = count;
     }
   }
-  kernels.take(keys, n, low, k - above, bits, first);
-  return k;
+  return {low, k - above, k};
+}
+
+/// Takes them: sets their bits and clears the keys. Returns how many were taken.
+inline std::int64_t take_top(const CpuKernels& kernels, std::uint32_t* keys, std::int64_t n,
+                             const TopKeys& top, std::uint64_t* bits, std::int64_t first) noexcept {
+  if (top.count > 0) kernels.take(keys, n, top.threshold, top.ties, bits, first);
+  return top.count;
 }
 
 /// The selection of one (layer, KV head). Budget: always-kept slots first (the newest, then from
@@ -83,13 +91,22 @@ class SelectTask {
         private_pages > 0 ? std::min<std::int64_t>(options.local_quota(selection_.shape.page_size),
                                                    left / private_pages)
                           : 0;
+    // When the globally best have every page's share among them, they are the answer.
+    const TopKeys best = find_top(kernels_, keys_, slots_, left, range);
+    if (quota <= 0 || every_page_has(quota, best.threshold)) {
+      take_top(kernels_, keys_, slots_, best, bits_, 0);
+      return;
+    }
     std::int64_t taken = 0;
-    for (std::int64_t p = 0; p < pages() && quota > 0; ++p) {
+    for (std::int64_t p = 0; p < pages(); ++p) {
       if (!is_private(p)) continue;
       const std::int64_t first = p * page_size_;
-      taken += take_top(kernels_, keys_ + first, page_end(p) - first, quota, range, bits_, first);
+      std::uint32_t* keys = keys_ + first;
+      const std::int64_t n = page_end(p) - first;
+      taken += take_top(kernels_, keys, n, find_top(kernels_, keys, n, quota, range), bits_, first);
     }
-    take_top(kernels_, keys_, slots_, left - taken, range, bits_, 0);
+    take_top(kernels_, keys_, slots_, find_top(kernels_, keys_, slots_, left - taken, range), bits_,
+             0);
   }
 
  private:
@@ -99,6 +116,17 @@ class SelectTask {
   }
   [[nodiscard]] std::int64_t page_end(std::int64_t page) const noexcept {
     return std::min<std::int64_t>((page + 1) * page_size_, slots_);
+  }
+  /// Whether `quota` keys of every private page are above the threshold.
+  [[nodiscard]] bool every_page_has(std::int64_t quota, std::uint32_t threshold) const noexcept {
+    if (threshold == std::numeric_limits<std::uint32_t>::max()) return false;
+    for (std::int64_t p = 0; p < pages(); ++p) {
+      if (!is_private(p)) continue;
+      const std::int64_t first = p * page_size_;
+      const std::int64_t n = page_end(p) - first;
+      if (kernels_.count_at_least(keys_ + first, n, threshold + 1) < quota) return false;
+    }
+    return true;
   }
   void keep(std::int64_t slot) noexcept {
     bits_[slot >> 6] |= std::uint64_t{1} << (slot & 63);

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <type_traits>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace growpage::detail {
 
@@ -18,6 +23,18 @@ class LazyArray {
   LazyArray() = default;
   explicit LazyArray(std::size_t size)
       : data_(size == 0 ? nullptr : static_cast<T*>(std::calloc(size, sizeof(T)))), size_(size) {}
+
+  /// Asks for huge pages: for arrays read at random, where the TLB would miss with small ones. What
+  /// is touched then costs whole huge pages. A refusal does no harm.
+  void prefer_huge_pages() noexcept {
+#if defined(__linux__)
+    constexpr std::uintptr_t huge_page = std::uintptr_t{1} << 21;
+    const auto start = reinterpret_cast<std::uintptr_t>(data_.get());
+    const std::uintptr_t first = (start + huge_page - 1) & ~(huge_page - 1);
+    const std::uintptr_t end = (start + size_ * sizeof(T)) & ~(huge_page - 1);
+    if (first < end) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+#endif
+  }
 
   /// False when the memory was not to be had.
   [[nodiscard]] bool ok() const noexcept { return size_ == 0 || data_ != nullptr; }

@@ -12,6 +12,16 @@
 
 namespace growpage {
 
+namespace detail {
+
+/// Elements from one sequence's tokens to the next one's: a cache line more than a power of two, so
+/// that the newest tokens of all sequences do not compete for the same few sets of the cache.
+inline std::int64_t token_row(const PageManagerOptions& options) noexcept {
+  return std::int64_t{options.max_pages_per_sequence} * options.page_size + 16;
+}
+
+}  // namespace detail
+
 GROWPAGE_INLINE Status PageManagerOptions::validate() const {
   Status s;
   if (!detail::require_range(s, "PageManagerOptions::pages", pages, 1, 0x7fffffff)) return s;
@@ -66,8 +76,7 @@ GROWPAGE_INLINE Result<PageManager> PageManager::create(const PageManagerOptions
     manager.index_ = std::move(index).value();
     manager.tokens_ =
         detail::LazyArray<TokenId>(static_cast<std::size_t>(options.max_sequences) *
-                                   static_cast<std::size_t>(options.max_pages_per_sequence) *
-                                   static_cast<std::size_t>(options.page_size));
+                                   static_cast<std::size_t>(detail::token_row(options)));
     if (!manager.tokens_.ok()) {
       return Status::error(StatusCode::out_of_memory, "PageManagerOptions::max_sequences",
                            std::to_string(options.max_sequences),
@@ -104,8 +113,7 @@ GROWPAGE_INLINE void PageManager::return_record(SequenceId id) noexcept {
 }
 
 GROWPAGE_INLINE TokenId* PageManager::tokens(SequenceId id, std::int64_t slot) noexcept {
-  const std::int64_t stride = std::int64_t{options_.max_pages_per_sequence} << page_shift_;
-  return tokens_.data() + std::int64_t{id.index} * stride + slot;
+  return tokens_.data() + std::int64_t{id.index} * detail::token_row(options_) + slot;
 }
 
 GROWPAGE_INLINE PageId PageManager::allocate() noexcept {

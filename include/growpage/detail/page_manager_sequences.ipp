@@ -78,10 +78,12 @@ GROWPAGE_INLINE Status PageManager::append(SequenceId id, std::int64_t count, co
   const auto writable = [&](PageId page) {
     return pool_.refcount(page) == 1 && (!rolled_back || pool_.pins(page) == 0);
   };
+  const bool plain = first == last && !rolled_back && pool_.refcount(pages[first]) == 1 &&
+                     !pool_.published(pages[first]);  // nearly every decode step
   std::int64_t shared = 0;
-  for (std::int32_t k = first; k <= last; ++k) shared += writable(pages[k]) ? 0 : 1;
+  for (std::int32_t k = first; !plain && k <= last; ++k) shared += writable(pages[k]) ? 0 : 1;
   if (shared > allocatable()) return StatusCode::out_of_pages;
-  for (std::int32_t k = first; k <= last; ++k) {
+  for (std::int32_t k = first; !plain && k <= last; ++k) {
     const PageId page = pages[k];
     if (writable(page)) {
       unpublish(page);  // rolled back into: its content is about to change
@@ -96,8 +98,12 @@ GROWPAGE_INLINE Status PageManager::append(SequenceId id, std::int64_t count, co
   }
 
   if (s->publishes && tokens != nullptr && s->known == s->slots) {
-    std::memcpy(this->tokens(id, s->slots), tokens,
-                static_cast<std::size_t>(count) * sizeof(TokenId));
+    TokenId* const known = this->tokens(id, s->slots);
+    if (count == 1) {  // a decode step: a store, not a call
+      *known = *tokens;
+    } else {
+      std::memcpy(known, tokens, static_cast<std::size_t>(count) * sizeof(TokenId));
+    }
     s->known += static_cast<std::int32_t>(count);
   }
   s->slots += static_cast<std::int32_t>(count);

@@ -6,20 +6,11 @@
 #include <cstring>
 #include <string>
 
+#include "growpage/detail/prefetch.hpp"
 #include "growpage/detail/require.hpp"
 #include "growpage/prefix/prefix_index.hpp"
 
 namespace growpage {
-
-namespace detail {
-
-inline void prefetch([[maybe_unused]] const void* address) noexcept {
-#if defined(__GNUC__)
-  __builtin_prefetch(address);
-#endif
-}
-
-}  // namespace detail
 
 GROWPAGE_INLINE Result<PrefixIndex> PrefixIndex::create(std::int64_t pages,
                                                         std::int32_t page_size) {
@@ -38,6 +29,9 @@ GROWPAGE_INLINE Result<PrefixIndex> PrefixIndex::create(std::int64_t pages,
     return Status::error(StatusCode::out_of_memory, "pages", std::to_string(pages),
                          "fewer: the memory of the prefix index was not to be had");
   }
+  index.nodes_.prefer_huge_pages();
+  index.tokens_.prefer_huge_pages();
+  index.buckets_.prefer_huge_pages();
   return index;
 }
 
@@ -72,18 +66,26 @@ GROWPAGE_INLINE std::size_t PrefixIndex::lookup_run(const PrefixLink& parent,
                                                     std::span<const TokenId> tokens,
                                                     std::span<Match> out) const noexcept {
   const auto size = static_cast<std::size_t>(page_size_);
-  const std::size_t pages = std::min({tokens.size() / size, out.size(), max_run});
+  std::size_t pages = std::min({tokens.size() / size, out.size(), max_run});
+  // The hashes do not depend on what is found, so the loads of earlier pages run while later ones
+  // are hashed: a bucket `lag` pages behind, then the node and the tokens it names.
+  constexpr std::size_t lag = 8;
   Hash128 hashes[max_run];
   Hash128 above = parent.hash;
-  for (std::size_t k = 0; k < pages; ++k) {
-    above = hashes[k] = hash_page(above, tokens.subspan(k * size, size));
-    detail::prefetch(&buckets_[bucket(above)]);
-  }
-  for (std::size_t k = 0; k < pages; ++k) {
-    const std::int32_t head = buckets_[bucket(hashes[k])];
-    if (head == 0) break;
+  for (std::size_t k = 0; k < pages + lag; ++k) {
+    if (k < pages) {
+      above = hashes[k] = hash_page(above, tokens.subspan(k * size, size));
+      detail::prefetch(&buckets_[bucket(above)]);
+    }
+    if (k < lag) continue;
+    const std::int32_t head = buckets_[bucket(hashes[k - lag])];
+    if (head == 0) {
+      pages = k - lag;
+      break;
+    }
     detail::prefetch(&node(head));
-    detail::prefetch(&tokens_[static_cast<std::size_t>(head - 1) * size]);
+    const TokenId* own = &tokens_[static_cast<std::size_t>(head - 1) * size];
+    for (std::size_t i = 0; i < size; i += 64 / sizeof(TokenId)) detail::prefetch(own + i);
   }
   std::uint64_t parent_id = parent.id;
   for (std::size_t k = 0; k < pages; ++k) {

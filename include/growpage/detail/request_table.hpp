@@ -35,6 +35,7 @@ struct alignas(64) Request {
   std::int32_t pages = 0;   // mirrors the cache
   std::int64_t length = 0;  // tokens appended; mirrors the cache
   std::uint64_t token_epoch = 0;
+  TokenId newest = 0;           // the last token sampled: what a decode step starts from
   std::vector<TokenId> text;    // prompt, then generated tokens
   std::int64_t max_text = 0;    // prompt + max_new_tokens
   std::int64_t boundaries = 0;  // decisions so far

@@ -155,6 +155,7 @@ Status Scheduler<Policy, Cache>::complete(const StepResult& result) {
       if ((r->slots & (page_size_ - 1)) == 0) (void)cache_->mark_computed(r->sequence, r->slots);
     }
     r->text.push_back(t.token);
+    r->newest = t.token;
     ++counters_.decode_tokens;
     if (t.stop || static_cast<std::int64_t>(r->text.size()) >= r->max_text) finish(*r, false);
   }

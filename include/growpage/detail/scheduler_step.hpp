@@ -75,7 +75,7 @@ auto Scheduler<Policy, Cache>::plan_decode(Request& r) -> Outcome {
   if (r.slots == r.pages * page_size_ && at_boundary(r) == Outcome::sits_out) {
     return Outcome::sits_out;
   }
-  const TokenId token = r.text.back();
+  const TokenId token = r.newest;
   const Status appended = cache_->append(r.sequence, 1, &token, plan_.copies);
   if (!appended.ok()) {  // a copy-on-write page was not to be had: make one, go on next step
     (void)make_room(r, one_page);

@@ -33,7 +33,7 @@ class PrefixIndex {
   /// The pages of the longest run of `tokens` `[pages, page_size]` below `parent`, into `out`
   /// `[pages]`, at most `max_run` pages; returns how many there are. The same as page after page,
   /// but the waits for memory overlap.
-  static constexpr std::size_t max_run = 8;
+  static constexpr std::size_t max_run = 32;
   [[nodiscard]] std::size_t lookup_run(const PrefixLink& parent, std::span<const TokenId> tokens,
                                        std::span<Match> out) const noexcept;
 
