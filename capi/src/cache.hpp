@@ -29,6 +29,11 @@ struct Cache {
     const std::uint32_t index = SequenceId::from_bits(sequence).index;
     return index < sequences.size() && sequences[index] == sequence;
   }
+  /// Whether the sequence may be a scheduler's. Without schedulers the manager's own check of the
+  /// id will do: an engine with a scheduler of its own appends to every sequence in every step.
+  [[nodiscard]] bool foreign(std::uint64_t sequence) const noexcept {
+    return schedulers != 0 && !owns(sequence);
+  }
   /// Why it does not: stale_id, or invalid_argument for a scheduler's.
   [[nodiscard]] Status not_own(std::uint64_t sequence) const;
   [[nodiscard]] Status require_own(std::uint64_t sequence) const {

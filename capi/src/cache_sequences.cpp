@@ -17,7 +17,7 @@ namespace {
 template <class F>
 growpage_status change(growpage_cache* cache, uint64_t sequence, F&& f) noexcept {
   return with<Cache>(cache, [&](Cache& c) -> Status {
-    if (!c.owns(sequence)) [[unlikely]] {
+    if (c.foreign(sequence)) [[unlikely]] {
       return c.not_own(sequence);
     }
     return f(c, SequenceId::from_bits(sequence));
@@ -109,7 +109,7 @@ growpage_status growpage_cache_append_batch(growpage_cache* cache, const uint64_
     c.copies.clear();
     std::size_t i = 0;
     for (; i < batch; ++i) {
-      if (!c.owns(sequences[i])) {
+      if (c.foreign(sequences[i])) [[unlikely]] {
         s = c.not_own(sequences[i]);
         break;
       }

@@ -132,7 +132,10 @@ Status complete(SchedulerObject& o, const growpage_step_result* result) {
       !require_array(s, "growpage_step_result.failed", in.failed, in.failed_count)) {
     return s;
   }
-  for (std::size_t i = 0; i < in.token_count; ++i) {
+  // Looked at together, then one by one: this runs over all requests in every step.
+  std::uint32_t stops = 0;
+  for (std::size_t i = 0; i < in.token_count; ++i) stops |= std::uint32_t{in.tokens[i].stop};
+  for (std::size_t i = 0; stops > 1 && i < in.token_count; ++i) {
     if (!detail::require_range(s, "growpage_sampled_token.stop", in.tokens[i].stop, 0, 1)) return s;
   }
   s = o.core->complete({{twin<const SampledToken>(in.tokens), in.token_count},
