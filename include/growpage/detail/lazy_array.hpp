@@ -28,11 +28,13 @@ class LazyArray {
   /// is touched then costs whole huge pages. A refusal does no harm.
   void prefer_huge_pages() noexcept {
 #if defined(__linux__)
-    constexpr std::uintptr_t huge_page = std::uintptr_t{1} << 21;
-    const auto start = reinterpret_cast<std::uintptr_t>(data_.get());
-    const std::uintptr_t first = (start + huge_page - 1) & ~(huge_page - 1);
-    const std::uintptr_t end = (start + size_ * sizeof(T)) & ~(huge_page - 1);
-    if (first < end) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+    constexpr std::size_t huge_page = std::size_t{1} << 21;
+    auto* const memory = reinterpret_cast<char*>(data_.get());
+    const std::size_t ahead =
+        (huge_page - reinterpret_cast<std::uintptr_t>(memory) % huge_page) % huge_page;
+    const std::size_t bytes = size_ * sizeof(T);
+    if (bytes < ahead + huge_page) return;
+    (void)madvise(memory + ahead, (bytes - ahead) / huge_page * huge_page, MADV_HUGEPAGE);
 #endif
   }
 
