@@ -221,7 +221,7 @@ class RowCompaction {
 
 /// One CTA per (request, layer, KV head). Reads and writes the rows that move, once each. The
 /// batch's shape and K/V are as `resolve` makes them.
-__global__ void __launch_bounds__(compact_threads, 4) compact_kernel(CompactionBatch batch) {
+__global__ void __launch_bounds__(compact_threads, 3) compact_kernel(CompactionBatch batch) {
   GROWPAGE_SHARED(RowPairs, pairs);
   GROWPAGE_SHARED(std::int32_t, scratch, [compact_warps]);
   const auto request = static_cast<std::int64_t>(blockIdx.x);

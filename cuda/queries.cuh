@@ -114,7 +114,8 @@ __device__ __forceinline__ float split_scale(float largest) {
 
 /// Grid (query / query_warps, task), a warp per query; dynamic shared memory for query_warps rows
 /// of doubles.
-__global__ void __launch_bounds__(query_threads)
+// Eight blocks: left alone, ptxas spills for more of them on sm_89.
+__global__ void __launch_bounds__(query_threads, 8)
     query_kernel(const __grid_constant__ BoundaryStage stage) {
   GROWPAGE_DYNAMIC_SHARED(shared);
   const BoundaryTask task = boundary_task(stage);
