@@ -4,9 +4,9 @@
 #include <random>
 #include <vector>
 
+#include "examples/runtime/thread_pool.hpp"
 #include "support/floors.hpp"
 #include "support/scene.hpp"
-#include "support/thread_pool.hpp"
 
 namespace growpage::bench {
 namespace {
@@ -74,7 +74,7 @@ class Summaries {
 
 void update(benchmark::State& state) {
   const auto threads = static_cast<std::int32_t>(state.range(1));
-  ThreadPool pool(threads);
+  runtime::ThreadPool pool(threads);
   CpuBackend backend(pool.executor());
   Floors floors(pool.executor());
   Summaries summaries(backend, static_cast<SummaryOptions::Storage>(state.range(0)), 96);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the machine's memory can do, by itself; the other benchmarks measure it again around every
 // round. And whether two threads here are two: what a speed-up has to be judged by.
+#include "examples/runtime/thread_pool.hpp"
 #include "support/check.hpp"
 #include "support/floors.hpp"
-#include "support/thread_pool.hpp"
 
 namespace growpage::bench {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr double window = Floors::window;
 
 void bandwidth(benchmark::State& state, double (Floors::*probe)(double)) {
-  ThreadPool pool(static_cast<std::int32_t>(state.range(0)));
+  runtime::ThreadPool pool(static_cast<std::int32_t>(state.range(0)));
   Floors floors(pool.executor());
   measure(state, 1, [&] { return (floors.*probe)(window); });
   state.counters["GBps"] = window / state.counters["ns"];
@@ -33,7 +33,7 @@ double compute(std::int64_t steps) {
 }
 
 void two_threads(benchmark::State& state) {
-  ThreadPool pool(2);
+  runtime::ThreadPool pool(2);
   constexpr std::int64_t steps = 1 << 20;
   const auto both = [&] {
     pool.executor().for_each(2, [](std::int64_t, std::int32_t) { compute(steps); });

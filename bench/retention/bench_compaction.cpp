@@ -3,17 +3,17 @@
 // rows from random places, which is what they are.
 #include <random>
 
+#include "examples/runtime/thread_pool.hpp"
 #include "retention/event.hpp"
 #include "support/floors.hpp"
 #include "support/host.hpp"
-#include "support/thread_pool.hpp"
 
 namespace growpage::bench {
 namespace {
 
 void compaction(benchmark::State& state) {
   const auto threads = static_cast<std::int32_t>(state.range(3));
-  ThreadPool pool(threads);
+  runtime::ThreadPool pool(threads);
   CpuBackend backend(pool.executor());
   Scene scene(backend, {.shape = qwen3_8b(8),
                         .dtype = static_cast<DType>(state.range(0)),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole capacity-boundary event and where its time goes. The floor: K read once, and the rows
 // that have to move copied. `share` is of the floor; counters ending in _ms are of the stages.
+#include "examples/runtime/thread_pool.hpp"
 #include "retention/event.hpp"
 #include "retention/plain_event.hpp"
 #include "support/floors.hpp"
-#include "support/thread_pool.hpp"
 
 namespace growpage::bench {
 namespace {
@@ -41,7 +41,7 @@ double run(Event& event, std::int32_t requests, Stages& stages) {
 
 void measure_event(benchmark::State& state, const SceneOptions& options, std::int32_t threads,
                    CpuBackend::Isa isa, CompactionStrategy strategy) {
-  ThreadPool pool(threads);
+  runtime::ThreadPool pool(threads);
   CpuBackend backend(pool.executor(), isa);
   Scene scene(backend, options);
   Event event(backend, scene, strategy);
@@ -110,7 +110,7 @@ void slots(benchmark::State& state) {
 
 /// One thread beside two, on the same data in turns. Counter `speedup`.
 void threads(benchmark::State& state) {
-  ThreadPool pool(2);
+  runtime::ThreadPool pool(2);
   CpuBackend one({}, CpuBackend::Isa::simd);
   CpuBackend two(pool.executor(), CpuBackend::Isa::simd);
   Scene scene(one, {.shape = qwen3_8b(8)});
