@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "simt.cuh"
-#include "warp.cuh"
+#include <cub/block/block_scan.cuh>
 
-/// Collectives of a block of whole warps, blockDim.x ≤ 1024 threads in one dimension. Every thread
-/// calls them; sums are taken in one fixed order. `scratch` is shared memory for one T a warp; it
-/// may be used again at once.
+#include "simt.cuh"
+
+/// Collectives of a block of `block_threads` threads in one dimension, by CUB. Every thread calls
+/// them; sums are taken in one fixed order, so equal inputs give equal bits. `scratch` is shared
+/// memory; it may be used again at once.
 namespace growpage::cuda {
+
+inline constexpr int block_threads = 256;
+
+template <class T>
+using BlockScanner = cub::BlockScan<T, block_threads, cub::BLOCK_SCAN_WARP_SCANS>;
+template <class T>
+using BlockScratch = typename BlockScanner<T>::TempStorage;
 
 template <class T>
 struct BlockScan {
@@ -16,35 +24,17 @@ struct BlockScan {
 };
 
 template <class T>
-__device__ __forceinline__ BlockScan<T> block_scan(T value, T* scratch) {
-  const int warps = static_cast<int>(blockDim.x) / warp_lanes;
-  const T inclusive = warp_inclusive_scan(value);
-  if (lane_id() == warp_lanes - 1) scratch[warp_id()] = inclusive;
-  // Not inclusive − value: in floating point that is not the sum of the others.
-  T before = __shfl_up_sync(full_warp, inclusive, 1u);
-  if (lane_id() == 0) before = T{0};
+__device__ __forceinline__ BlockScan<T> block_scan(T value, BlockScratch<T>& scratch) {
+  BlockScan<T> sums;
+  BlockScanner<T>(scratch).ExclusiveSum(value, sums.before, sums.total);
   __syncthreads();
-  T earlier{0};
-  T total{0};
-  for (int w = 0; w < warps; ++w) {
-    if (w == warp_id()) earlier = total;
-    total += scratch[w];
-  }
-  __syncthreads();
-  return {earlier + before, total};
+  return sums;
 }
 
-/// Σ over the block, in all threads.
+/// Σ over the block, in all threads, which a reduction would give to one of them.
 template <class T>
-__device__ __forceinline__ T block_sum(T value, T* scratch) {
-  const int warps = static_cast<int>(blockDim.x) / warp_lanes;
-  value = warp_sum(value);
-  if (lane_id() == 0) scratch[warp_id()] = value;
-  __syncthreads();
-  T total{0};
-  for (int w = 0; w < warps; ++w) total += scratch[w];
-  __syncthreads();
-  return total;
+__device__ __forceinline__ T block_sum(T value, BlockScratch<T>& scratch) {
+  return block_scan(value, scratch).total;
 }
 
 }  // namespace growpage::cuda

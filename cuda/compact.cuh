@@ -11,7 +11,7 @@
 
 namespace growpage::cuda {
 
-inline constexpr int compact_threads = 256;
+inline constexpr int compact_threads = block_threads;
 inline constexpr int compact_warps = compact_threads / warp_lanes;
 /// Rows that are paired up at a time: two victims of 512 slots in one round.
 inline constexpr int compact_pairs = 1024;
@@ -41,7 +41,7 @@ class RowCompaction {
  public:
   __device__ RowCompaction(const CompactionBatch& batch, std::int64_t request,
                            const RequestPlan& plan, const std::uint64_t* bits, RowPairs* pairs,
-                           std::int32_t* scratch)
+                           BlockScratch<std::int32_t>& scratch)
       : plan_(plan),
         // The two halves of a little-endian 64-bit word are 32-bit words in the order of their
         // slots.
@@ -213,7 +213,7 @@ class RowCompaction {
   const std::uint8_t* marks_;
   const std::int32_t* table_;
   RowPairs* pairs_;
-  std::int32_t* scratch_;
+  BlockScratch<std::int32_t>& scratch_;
   std::int32_t slots_;
   std::int32_t shift_;
   bool in_order_;
@@ -223,7 +223,7 @@ class RowCompaction {
 /// batch's shape and K/V are as `resolve` makes them.
 __global__ void __launch_bounds__(compact_threads, 3) compact_kernel(CompactionBatch batch) {
   GROWPAGE_SHARED(RowPairs, pairs);
-  GROWPAGE_SHARED(std::int32_t, scratch, [compact_warps]);
+  GROWPAGE_SHARED(BlockScratch<std::int32_t>, scratch, );
   const auto request = static_cast<std::int64_t>(blockIdx.x);
   const RequestPlan plan = batch.plans[request];
   if (plan.victims <= 0) return;

@@ -17,7 +17,7 @@
 /// similar to nothing.
 namespace growpage::cuda {
 
-inline constexpr int redundancy_threads = 256;
+inline constexpr int redundancy_threads = block_threads;
 inline constexpr int redundancy_warps = redundancy_threads / warp_lanes;
 static_assert(redundancy_threads == chunk_slots, "a warp's lanes hold its rows' results");
 
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(redundancy_threads)
     similarity_kernel(const __grid_constant__ BoundaryStage stage) {
   GROWPAGE_DYNAMIC_SHARED(shared);
   GROWPAGE_SHARED(float, largest, [redundancy_warps]);
-  GROWPAGE_SHARED(float, sums, [redundancy_warps]);
+  GROWPAGE_SHARED(BlockScratch<float>, sums, );
   auto* const total = reinterpret_cast<float*>(shared);
   const BoundaryTask task = boundary_task(stage);
   const BoundaryScratch& scratch = stage.scratch;

@@ -13,7 +13,7 @@
 
 namespace growpage::cuda {
 
-inline constexpr int select_threads = 256;
+inline constexpr int select_threads = block_threads;
 inline constexpr int select_warps = select_threads / warp_lanes;
 
 /// The selection of one (request, layer, KV head) by one CTA. Keep bits are handled as 32-bit
@@ -24,7 +24,8 @@ template <class Keys, int page_keys>
 class RowSelection {
  public:
   __device__ RowSelection(const SelectionBatch& batch, std::int64_t request, const Keys& keys,
-                          std::uint32_t* kept, std::int32_t* scratch, RadixScratch* radix)
+                          std::uint32_t* kept, BlockScratch<std::int32_t>& scratch,
+                          RadixScratch* radix)
       : keys_(keys),
         kept_(kept),
         scratch_(scratch),
@@ -183,7 +184,7 @@ class RowSelection {
 
   const Keys& keys_;
   std::uint32_t* kept_;
-  std::int32_t* scratch_;
+  BlockScratch<std::int32_t>& scratch_;
   RadixScratch* radix_;
   const std::uint8_t* marks_;
   std::int32_t slots_;
@@ -196,7 +197,7 @@ template <class Keys, int page_keys>
 __global__ void __launch_bounds__(select_threads, 4)
     select_kernel(SelectionBatch batch, std::int32_t quota) {
   GROWPAGE_DYNAMIC_SHARED(memory);
-  GROWPAGE_SHARED(std::int32_t, scratch, [select_warps]);
+  GROWPAGE_SHARED(BlockScratch<std::int32_t>, scratch, );
   GROWPAGE_SHARED(RadixScratch, radix);
   const auto request = static_cast<std::int64_t>(blockIdx.x);
   const RetentionRequest input = batch.inputs[request];

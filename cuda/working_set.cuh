@@ -12,8 +12,7 @@
 /// D_p and entropy of attention distributions (algorithm, section 2).
 namespace growpage::cuda {
 
-inline constexpr int spread_threads = 256;
-inline constexpr int spread_warps = spread_threads / warp_lanes;
+inline constexpr int spread_threads = block_threads;
 inline constexpr int histogram_bins = 2048;
 
 /// Weights by some bits of their own representation. The mass of a bin is exact: its weights share
@@ -34,8 +33,8 @@ struct WeightSearch {
   unsigned ties;    ///< weights with that prefix
   int reached;      ///< rank of the topmost bin that reaches the target
   int last;         ///< rank of the last bin that holds any
-  double doubles[spread_warps];
-  unsigned counts[spread_warps];
+  BlockScratch<double> doubles;
+  BlockScratch<unsigned> counts;
 };
 
 /// Value of `count` weights whose bits start with those of `key` and whose remaining bits sum to
