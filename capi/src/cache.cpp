@@ -169,8 +169,8 @@ Status create(const growpage_cache_options* options, const growpage_hooks* hooks
 
 }  // namespace growpage::capi
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 
 extern "C" {
 

@@ -6,8 +6,8 @@
 #include "layouts.hpp"
 #include "structs.hpp"
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 using growpage::detail::require_not_null;
 using growpage::detail::require_range;
 

@@ -7,8 +7,8 @@
 #include "structs.hpp"
 #include "tensor.hpp"
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 using growpage::detail::require_not_null;
 using growpage::detail::require_range;
 

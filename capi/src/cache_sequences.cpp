@@ -8,8 +8,8 @@
 #include "layouts.hpp"
 #include "structs.hpp"
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 
 namespace {
 
@@ -22,6 +22,48 @@ growpage_status change(growpage_cache* cache, uint64_t sequence, F&& f) noexcept
     }
     return f(c, SequenceId::from_bits(sequence));
   });
+}
+
+/// In a function of its own, so that the calls that never need it stay short.
+[[gnu::cold, gnu::noinline]] Status null_argument(const char* name) {
+  return Status::invalid(name, "null", "a non-null pointer");
+}
+
+// The appends hand a Status on where it was made: a decode step calls nothing more often.
+Status append(Cache& c, SequenceId id, std::int64_t count, const TokenId* tokens,
+              growpage_page_copy& copy) {
+  c.copies.clear();
+  Status s = c.manager->append(id, count, tokens, c.copies);
+  if (s.ok()) {  // only the page that holds both old rows and new ones is ever copied
+    copy = c.copies.empty() ? growpage_page_copy{-1, -1}
+                            : *twin<const growpage_page_copy>(c.copies.data());
+  }
+  return s;
+}
+
+/// A token for each sequence until one is refused; `done` counts those before it. Not inlined: the
+/// loop's variables would share the registers with all that the call checks first.
+[[gnu::noinline]] Status append_each(Cache& c, std::span<const std::uint64_t> sequences,
+                                     const TokenId* tokens, std::size_t& done) {
+  PageManager& manager = *c.manager;
+  const bool shared = c.schedulers != 0;
+  const std::size_t step = tokens != nullptr ? 1 : 0;
+  const std::uint64_t* next = sequences.data();
+  const std::uint64_t* const end = next + sequences.size();
+  const auto stop = [&](Status s) {
+    done = static_cast<std::size_t>(next - sequences.data());
+    return s;
+  };
+  for (; next != end; ++next, tokens += step) {
+    if (shared && !c.owns(*next)) [[unlikely]] {
+      return stop(c.not_own(*next));
+    }
+    Status s = manager.append(SequenceId::from_bits(*next), 1, tokens, c.copies);
+    if (!s.ok()) [[unlikely]] {
+      return stop(std::move(s));
+    }
+  }
+  return stop({});
 }
 
 Status read_batch(const uint64_t* sequences, size_t batch, std::span<const SequenceId>& out) {
@@ -82,15 +124,8 @@ growpage_status growpage_cache_reserve(growpage_cache* cache, uint64_t sequence,
 
 growpage_status growpage_cache_append(growpage_cache* cache, uint64_t sequence, int64_t count,
                                       const int32_t* tokens, growpage_page_copy* copy) {
-  return change(cache, sequence, [=](Cache& c, SequenceId id) -> Status {
-    if (copy == nullptr) return Status::invalid("copy", "null", "a non-null pointer");
-    c.copies.clear();
-    if (Status s = c.manager->append(id, count, tokens, c.copies); !s.ok()) return s;
-    // Only the page that holds both old rows and new ones is ever copied.
-    *copy = c.copies.empty()
-                ? growpage_page_copy{-1, -1}
-                : growpage_page_copy{c.copies[0].source.value, c.copies[0].target.value};
-    return {};
+  return change(cache, sequence, [=](Cache& c, SequenceId id) {
+    return copy != nullptr ? append(c, id, count, tokens, *copy) : null_argument("copy");
   });
 }
 
@@ -107,20 +142,7 @@ growpage_status growpage_cache_append_batch(growpage_cache* cache, const uint64_
       return s;
     }
     c.copies.clear();
-    std::size_t i = 0;
-    for (; i < batch; ++i) {
-      if (c.foreign(sequences[i])) [[unlikely]] {
-        s = c.not_own(sequences[i]);
-        break;
-      }
-      const std::int32_t* token = tokens != nullptr ? tokens + i : nullptr;
-      const SequenceId id = SequenceId::from_bits(sequences[i]);
-      if (Status one = c.manager->append(id, 1, token, c.copies); !one.ok()) {
-        s = std::move(one);
-        break;
-      }
-    }
-    *done = i;
+    s = append_each(c, {sequences, batch}, tokens, *done);
     *copy_count = c.copies.size();  // at most one a sequence
     std::copy_n(twin<const growpage_page_copy>(c.copies.data()), c.copies.size(), copies);
     return s;

@@ -4,7 +4,6 @@
 #endif
 #include <xxhash.h>
 
-#include <cstring>
 #include <string>
 
 #include "error.hpp"
@@ -12,8 +11,8 @@
 #include "growpage/observe/decision_log.hpp"
 #include "structs.hpp"
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 
 namespace {
 
@@ -56,7 +55,7 @@ growpage_status growpage_decisions_to_jsonl(const growpage_decision* decisions, 
         return Status::invalid("capacity", std::to_string(capacity),
                                "at least " + std::to_string(out.size()));
       }
-      std::memcpy(text, out.data(), out.size());
+      out.copy(text, out.size());
     }
     *length = out.size();
     return {};

@@ -135,7 +135,7 @@ growpage_query default_query() noexcept { return sized<growpage_query>(); }
 
 }  // namespace growpage::capi
 
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage::capi;
 
 extern "C" {
 

@@ -17,7 +17,10 @@ template <class F>
 growpage_status run(const Hooks* hooks, F&& f) noexcept {
   try {
     const Status status = f();
-    return status.ok() ? GROWPAGE_OK : fail(status, hooks);
+    if (status.ok()) [[likely]] {
+      return GROWPAGE_OK;
+    }
+    return fail(status, hooks);
   } catch (const std::bad_alloc&) {
     return fail(StatusCode::out_of_memory, hooks);
   } catch (const std::length_error&) {  // a container asked for more than there can be

@@ -92,8 +92,8 @@ void each_option(P& p, growpage_policy_options& o, F&& f) {
 
 }  // namespace growpage::capi
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 using growpage::detail::require_not_null;
 using growpage::detail::require_range;
 

@@ -50,8 +50,8 @@ growpage_prefix_link to_c(const PrefixLink& link) noexcept {
 
 }  // namespace growpage::capi
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 using growpage::detail::require_not_null;
 
 extern "C" {

@@ -150,8 +150,8 @@ Status complete(SchedulerObject& o, const growpage_step_result* result) {
 
 }  // namespace growpage::capi
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 using growpage::detail::require_not_null;
 
 extern "C" {

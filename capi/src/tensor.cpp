@@ -208,8 +208,8 @@ Status from_dlpack(const growpage_dl_tensor& in, const char* axes, const char* o
 
 }  // namespace growpage::capi
 
-using namespace growpage;        // NOLINT(google-build-using-namespace)
-using namespace growpage::capi;  // NOLINT(google-build-using-namespace)
+using namespace growpage;
+using namespace growpage::capi;
 
 extern "C" {
 

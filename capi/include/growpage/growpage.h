@@ -13,9 +13,9 @@ extern "C" {
  * growpage: a paged KV cache that grows or compacts by measured attention demand. The C interface.
  *
  * Contents
- *   1  Library, statuses, errors        4  Policy              7  Prefix hashes and prefix index
- *   2  Hooks, tensors, options          5  Scheduler           8  Kernels on the engine's own
- * memory 3  Cache                            6  Decision log        9  DLPack
+ *   1  Library, statuses, errors     4  Policy         7  Prefix hashes and prefix index
+ *   2  Hooks, tensors, options       5  Scheduler      8  Kernels on the engine's own memory
+ *   3  Cache                         6  Decision log   9  DLPack
  *
  * Quick example (a whole engine loop is in examples/bindings/c, the integration guide in
  * docs/embedding.md)
@@ -46,23 +46,24 @@ extern "C" {
  *
  * Rules that hold for every call
  *
- * Statuses. 0 is success, > 0 is retryable (nothing is wrong; try again when something was released
- *   or a fence completed), < 0 is an error, explained by growpage_last_error. Nothing throws,
- *   prints or aborts.
+ * Statuses. 0 is success, > 0 is retryable (nothing is wrong; try again when something was
+ *   released or a fence completed), < 0 is an error, explained by growpage_last_error. Nothing
+ *   throws, prints or aborts.
  * Handles and ids. Handles are opaque: not pointers to anything. A null, destroyed or foreign
- * handle answers GROWPAGE_INVALID_ARGUMENT. Sequence, request and fence ids are 64-bit and carry a
- *   generation; 0 is never an id, and an id whose object is gone answers GROWPAGE_STALE_ID.
+ *   handle answers GROWPAGE_INVALID_ARGUMENT. Sequence, request and fence ids are 64-bit and carry
+ *   a generation; 0 is never an id, and an id whose object is gone answers GROWPAGE_STALE_ID.
  * Structs. Those that begin with `struct_size` may get fields at their end in later versions. The
  *   caller sets it to sizeof the struct, a multiple of 8 (the *_init calls do). Inputs: a missing
  *   tail means defaults, a tail this library does not know must be zero, else
- *   GROWPAGE_INVALID_ARGUMENT. Outputs: the caller sets struct_size, the known part is written, the
- *   rest zeroed. Structs without struct_size are frozen, except that rows read from the library
- * come with a stride: step by it, not by sizeof. `reserved` fields: 0 in inputs, undefined in
- * outputs. Memory. Everything passed in is borrowed for the call unless a comment says longer.
- * Pointers handed out stay owned by the library and say how long they are valid. Shapes stand in
- * brackets, strides are in elements. The library checks values, but it cannot check that the memory
- * behind a pointer is as long as the shape says. Reentrancy. Call-backs must return (no exception,
- * no longjmp) and must not call the library.
+ *   GROWPAGE_INVALID_ARGUMENT. Outputs: the caller sets struct_size, the known part is written,
+ *   the rest zeroed. Structs without struct_size are frozen, except that rows read from the
+ *   library come with a stride: step by it, not by sizeof. `reserved` fields: 0 in inputs,
+ *   undefined in outputs.
+ * Memory. Everything passed in is borrowed for the call unless a comment says longer. Pointers
+ *   handed out stay owned by the library and say how long they are valid. Shapes stand in
+ *   brackets, strides are in elements. The library checks values, but it cannot check that the
+ *   memory behind a pointer is as long as the shape says.
+ * Reentrancy. Call-backs must return (no exception, no longjmp) and must not call the library.
  *
  * Every call is marked [threads | after failure | device] and with its first version:
  *   free        no handle: any thread, any time

@@ -48,8 +48,7 @@ static void forward(growpage_cache* cache, int32_t token, int64_t position, int6
   growpage_summary_entry entry = {summary, first};
   growpage_tensor queries;
   growpage_tensor_init(&queries, sizeof queries);
-  queries.data = q;
-  queries.ndim = 4;
+  queries.data = q, queries.ndim = 4;
   queries.shape[0] = LAYERS, queries.shape[1] = 1, queries.shape[2] = QUERY_HEADS;
   queries.shape[3] = DIM;
   check(growpage_cache_update_summaries(cache, &entry, 1, &queries, 0, LAYERS, NULL));
@@ -69,13 +68,10 @@ int main(void) {
   summary.slots = SLOTS;
   growpage_cache_options options;
   growpage_cache_options_init(&options, sizeof options);
-  options.backend = GROWPAGE_BACKEND_CPU;
-  options.isa = GROWPAGE_ISA_SCALAR; /* equal bits everywhere */
+  options.backend = GROWPAGE_BACKEND_CPU, options.isa = GROWPAGE_ISA_SCALAR; /* equal bits */
   options.layers = LAYERS, options.query_heads = QUERY_HEADS, options.kv_heads = KV_HEADS;
   options.head_dim = DIM, options.page_size = PAGE, options.pages = 24;
-  options.dtype = GROWPAGE_F32;
-  options.summary = &summary;
-  options.retention = &retention;
+  options.dtype = GROWPAGE_F32, options.summary = &summary, options.retention = &retention;
   growpage_cache* cache = NULL;
   check(growpage_cache_create(&options, NULL, &cache));
 
@@ -93,21 +89,17 @@ int main(void) {
     growpage_request_init(&request, sizeof request);
     request.prompt_tokens = (size_t)(20 + 7 * tag);
     for (size_t i = 0; i < request.prompt_tokens; ++i) prompt[i] = tag + 1;
-    request.tag = (uint64_t)tag;
-    request.prompt = prompt;
-    request.max_new_tokens = 150;
+    request.tag = (uint64_t)tag, request.prompt = prompt, request.max_new_tokens = 150;
     uint64_t id;
     check(growpage_scheduler_submit(scheduler, &request, &id));
   }
 
   /* 3. The loop. */
-  growpage_stats stats;
-  stats.struct_size = sizeof stats;
+  growpage_stats stats = {.struct_size = sizeof stats};
   for (;;) {
     check(growpage_scheduler_get_stats(scheduler, &stats));
     if (stats.idle) break;
-    growpage_plan plan;
-    plan.struct_size = sizeof plan;
+    growpage_plan plan = {.struct_size = sizeof plan};
     check(growpage_scheduler_schedule(scheduler, &plan));
     growpage_step_result result;
     growpage_step_result_init(&result, sizeof result);
