@@ -188,26 +188,27 @@ class PageManager {
     Hash128 modality;
     std::int64_t modality_page = -1;  // the first page the modality touches; −1 = none
   };
-  // One sequence. While it may publish, slots and positions are the same numbers.
-  struct Sequence {
-    Chain chain;
-    std::int64_t length = 0;
-    std::int64_t floor_length = 0;  // at the last compaction: rollback ends here
+  // One sequence. While it may publish, slots and positions are the same numbers. What every step
+  // reads fills the first cache line.
+  struct alignas(64) Sequence {
     std::uint32_t generation = 1;
-    std::uint32_t next_free = 0;  // index + 1, in the list of free records
-    std::int32_t pages = 0;
-    std::int32_t slots = 0;
-    std::int32_t computed = 0;
-    std::int32_t compactions = 0;
-    std::int32_t floor_pages = 0;  // at the last compaction
-    std::int32_t published = 0;    // leading pages that are in the prefix index
-    std::int32_t known = 0;        // leading slots whose tokens are known
-    std::int32_t written = 0;      // slots ever taken on these pages, rolled-back ones included
-    FenceId fence;                 // of the compaction or swap that makes it busy
     bool alive = false;
     bool rewriting = false;  // a compaction has begun and is neither applied nor cancelled
     bool swapped = false;
     bool publishes = false;
+    FenceId fence;  // of the compaction or swap that makes it busy
+    std::int32_t pages = 0;
+    std::int32_t slots = 0;
+    std::int32_t written = 0;  // slots ever taken on these pages, rolled-back ones included
+    std::int32_t known = 0;    // leading slots whose tokens are known
+    std::int32_t computed = 0;
+    std::int32_t published = 0;  // leading pages that are in the prefix index
+    std::int64_t length = 0;
+    std::int64_t floor_length = 0;  // at the last compaction: rollback ends here
+    std::int32_t floor_pages = 0;   // at the last compaction
+    std::int32_t compactions = 0;
+    Chain chain;
+    std::uint32_t next_free = 0;  // index + 1, in the list of free records
 
     [[nodiscard]] bool busy() const noexcept { return fence.generation != 0; }
   };

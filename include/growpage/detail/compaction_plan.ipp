@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "growpage/detail/require.hpp"
@@ -49,6 +50,7 @@ GROWPAGE_INLINE Result<CompactionPlan> plan_compaction(std::span<const std::uint
   plan.strategy = strategy;
   for (; plan.victims < victims; ++plan.victims) {
     std::int32_t best = -1;
+    std::int32_t least = std::numeric_limits<std::int32_t>::max();
     // fill_holes never takes the newest page; in_order always empties the last private ones.
     const std::int32_t last = strategy == CompactionStrategy::fill_holes ? pages - 2 : pages - 1;
     for (std::int32_t p = last; p >= 0; --p) {
@@ -58,7 +60,9 @@ GROWPAGE_INLINE Result<CompactionPlan> plan_compaction(std::span<const std::uint
         break;
       }
       if ((marks[p] & page_protected) != 0) continue;
-      if (best < 0 || page_kept[p] < page_kept[best]) best = p;
+      if (best >= 0 && page_kept[p] >= least) continue;
+      best = p;
+      least = page_kept[p];
     }
     if (best < 0) return StatusCode::at_capacity;
     plan.victim[plan.victims] = best;

@@ -33,8 +33,8 @@ inline double to_weights(const CpuKernels& kernels, float* x, std::int64_t n, fl
 /// finite; `scratch` [n, padded].
 ///
 /// Searches the threshold θ by bisection on the bits of non-negative floats, which are in the order
-/// of their values: S(θ) = Σ_{w ≥ θ} w falls as θ rises. Once the weights between the bounds are an
-/// eighth they are gathered, once they are few they are sorted.
+/// of their values: S(θ) = Σ_{w ≥ θ} w falls as θ rises. Whenever half of the weights have fallen
+/// out of the bounds the others are gathered, once they are few they are sorted.
 inline std::int64_t working_set(const CpuKernels& kernels, const float* w, std::int64_t n, float p,
                                 float* scratch) noexcept {
   constexpr std::int64_t few = 32;
@@ -49,15 +49,12 @@ inline std::int64_t working_set(const CpuKernels& kernels, const float* w, std::
   std::uint32_t high = std::bit_cast<std::uint32_t>(static_cast<float>(all.sum)) + 2;
   Mass at_low = all;  // S(low) ≥ target
   Mass at_high;       // S(high) < target
-  Mass gone;          // of the weights that were above `high` when the others were gathered
-  const std::int64_t eighth = n / 8;
-  bool gathered = false;
+  Mass gone;          // of the weights that were above `high` when the others were gathered last
   while (high - low > 1 && at_low.count - at_high.count > few) {
-    if (!gathered && at_low.count - at_high.count <= eighth) {
+    if (at_low.count - at_high.count <= n / 2) {
       n = kernels.gather(w, n, std::bit_cast<float>(low), std::bit_cast<float>(high), scratch);
       w = scratch;
       gone = at_high;
-      gathered = true;
     }
     const std::uint32_t middle = low + (high - low) / 2;
     Mass mass = kernels.mass_at_least(w, n, std::bit_cast<float>(middle));

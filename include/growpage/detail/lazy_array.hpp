@@ -15,14 +15,22 @@ namespace growpage::detail {
 
 /// A fixed array of zeroed T that the operating system backs page by page on first touch, so that a
 /// bound far above the usual use (2^31 pages, the longest sequence) costs address space, not
-/// memory.
+/// memory. Begins at a cache line.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 class LazyArray {
  public:
   LazyArray() = default;
-  explicit LazyArray(std::size_t size)
-      : data_(size == 0 ? nullptr : static_cast<T*>(std::calloc(size, sizeof(T)))), size_(size) {}
+  explicit LazyArray(std::size_t size) : size_(size) {
+    if (size == 0) return;
+    // calloc aligns to less; what is aligned to more it might touch to clear it.
+    constexpr std::size_t line = 64;
+    std::size_t space = (size + line / sizeof(T) + 1) * sizeof(T);
+    void* const block = std::calloc(size + line / sizeof(T) + 1, sizeof(T));
+    void* first = block;
+    if (block != nullptr) (void)std::align(line, size * sizeof(T), first, space);
+    data_ = {static_cast<T*>(first), Free{block}};
+  }
 
   /// Asks for huge pages: for arrays read at random, where the TLB would miss with small ones. What
   /// is touched then costs whole huge pages. A refusal does no harm.
@@ -48,7 +56,8 @@ class LazyArray {
 
  private:
   struct Free {
-    void operator()(T* p) const noexcept { std::free(p); }
+    void* block = nullptr;
+    void operator()(T* /*first*/) const noexcept { std::free(block); }
   };
   std::unique_ptr<T, Free> data_;
   std::size_t size_ = 0;

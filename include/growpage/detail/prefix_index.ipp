@@ -69,7 +69,7 @@ GROWPAGE_INLINE std::size_t PrefixIndex::lookup_run(const PrefixLink& parent,
   std::size_t pages = std::min({tokens.size() / size, out.size(), max_run});
   // The hashes do not depend on what is found, so the loads of earlier pages run while later ones
   // are hashed: a bucket `lag` pages behind, then the node and the tokens it names.
-  constexpr std::size_t lag = 8;
+  constexpr std::size_t lag = 16;
   Hash128 hashes[max_run];
   Hash128 above = parent.hash;
   for (std::size_t k = 0; k < pages + lag; ++k) {

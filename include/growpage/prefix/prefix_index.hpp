@@ -72,8 +72,8 @@ class PrefixIndex {
 
  private:
   // Pages with one hash are neighbours in their bucket's chain, so that withdraw sees from its
-  // neighbours whether it was the last. Links are page + 1; 0 = none.
-  struct Node {
+  // neighbours whether it was the last. Links are page + 1; 0 = none. A cache line each.
+  struct alignas(64) Node {
     Hash128 hash;
     std::uint64_t id;  // 0 = not published
     std::uint64_t parent_id;
