@@ -25,12 +25,13 @@ PagedKVCacheOptions cache_options(const ModelConfig& config, const RopeTables& r
   caching.pages.max_pages_per_sequence = static_cast<std::int32_t>(
       std::min(options.pages, rope.positions() / std::max(options.page_size, 1) + 2));
   caching.dtype = options.kv_dtype;
+  caching.summary = options.summary;
+  caching.demand = options.demand;
   caching.summary.slots = options.scheduling.max_running;
   caching.rope = rope.params();
   caching.retention = options.policy.retention();
-  if (caching.retention.score == ScoreKind::window) {
-    caching.summary.window = caching.retention.window;
-  }
+  caching.summary.window =
+      caching.retention.score == ScoreKind::window ? caching.retention.window : 0;
   return caching;
 }
 
@@ -134,6 +135,9 @@ Status Engine::step() {
   }
   for (std::size_t i = 0; i < logit_requests_.size(); ++i) sample(logit_requests_[i], i);
   if (Status s = run_after_forward(*cache_, plan, demand_); !s.ok()) return s;
+  if (step_hook_) {
+    if (Status s = step_hook_(plan); !s.ok()) return s;
+  }
   if (Status s = scheduler_->complete({sampled_, demand_, fences_, {}}); !s.ok()) return s;
   collect_finished();
   return {};

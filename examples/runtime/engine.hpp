@@ -26,6 +26,8 @@ struct EngineOptions {
   DType kv_dtype = DType::f32;
   bool prefix_caching = true;
   AnyPolicy policy{FullPolicy{}};
+  SummaryOptions summary;  ///< `slots` and `window` follow from the scheduling and the policy
+  DemandOptions demand;
   /// `summary_slots` is set to `max_running`.
   SchedulerOptions scheduling{.max_batched_tokens = 512, .max_running = 64};
   std::int64_t max_length = 0;  ///< of a request, prompt and output; 0 = the model's positions
@@ -56,6 +58,9 @@ class Engine {
   using TokenHook =
       std::function<std::optional<TokenId>(std::uint64_t, std::int64_t, std::span<const float>)>;
 
+  /// Looks at the cache, or measures on it, after the forward pass of every step.
+  using StepHook = std::function<Status(const StepPlan&)>;
+
   /// `model` is borrowed. invalid_argument for an option out of range, out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> create(const Model& model,
                                                               const EngineOptions& options);
@@ -72,6 +77,7 @@ class Engine {
   [[nodiscard]] std::vector<Generation> take_finished();
 
   void set_token_hook(TokenHook hook) { hook_ = std::move(hook); }
+  void set_step_hook(StepHook hook) { step_hook_ = std::move(hook); }
   [[nodiscard]] const Counters& counters() const noexcept { return scheduler_->counters(); }
   [[nodiscard]] DecisionLog& decisions() noexcept { return scheduler_->decisions(); }
   [[nodiscard]] Cache& cache() noexcept { return *cache_; }
@@ -98,6 +104,7 @@ class Engine {
   std::optional<Sched> scheduler_;
   Sampler sampler_;
   TokenHook hook_;
+  StepHook step_hook_;
   std::unordered_map<RequestId, Active> active_;
   std::vector<Generation> finished_;
 

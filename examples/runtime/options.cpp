@@ -42,6 +42,9 @@ void add_policy_options(CLI::App& app, RunOptions& o) {
       ->check(positive);
   add(app, "--initial-pages", o.initial_pages, "N", "Pages before a request's first decision [8]")
       ->check(positive);
+  add(app, "--sinks", o.retention.sinks, "N", "First tokens that are never evicted [0]")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--protect-prompt", o.retention.protect_prompt, "Evict no token of a prompt");
 }
 
 void add_engine_options(CLI::App& app, EngineOptions& o) {
@@ -70,6 +73,11 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
   add(app, "--host-pages", o.host_pages, "N", "Pages of swap space [0]")->check(positive);
   app.add_flag("--overcommit", s.overcommit, "Admit without setting initial pages aside");
   add(app, "--threads", o.threads, "N", "[1]")->check(CLI::Range(1, 1024));
+  add(app, "--beta-short", o.summary.beta_short, "W",
+      "Weight of the old value in the short query summary [0.9]")
+      ->check(CLI::Range(0.0, 1.0));
+  add(app, "--beta-long", o.summary.beta_long, "W", "The same of the long one [0.999]")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_flag("--library-attention", o.library_attention,
                "Decode through the library's reference attention");
 }
@@ -114,6 +122,9 @@ Result<AnyPolicy> make_policy(const RunOptions& options) {
         using P = std::remove_reference_t<decltype(p)>;
         if constexpr (requires { p.capacity.initial_pages; }) {
           p.capacity.initial_pages = options.initial_pages;
+        }
+        if constexpr (requires { p.retention_options; } && !std::is_same_v<P, ZipagePolicy>) {
+          p.retention_options = options.retention;
         }
         if constexpr (std::is_same_v<P, FixedPolicy>) p.budget_tokens = budget;
         if constexpr (std::is_same_v<P, ZipagePolicy>) p.pages = budget / page;
