@@ -9,6 +9,8 @@ usage() {
 usage: ./quickstart.sh demo   install what is missing, build, run the replay demo
        ./quickstart.sh test   install what is missing, build, run the whole test suite
        ./quickstart.sh bench  install what is missing, build, run the benchmarks (5 minutes), report
+       ./quickstart.sh eval   install what is missing, build, measure every policy on a small reasoning
+                              model (10 minutes), check what is claimed of it
        ./quickstart.sh dev    only install what is missing, with the tools that .ci/run uses
 TEXT
   exit 2
@@ -40,6 +42,14 @@ case $1 in
     cmake --preset release
     cmake --build --preset release --target growpage_bench
     python3 bench/report.py run --build build/release --out build/bench
+    ;;
+  eval)
+    install_missing build
+    cmake --preset release
+    cmake --build --preset release --target growpage-eval
+    mkdir -p build/eval
+    build/release/examples/eval/growpage-eval --model examples/runtime/train/reasoner --threads 2 \
+      --output build/eval/results.json --check
     ;;
   dev) install_missing build bench dev ;;
   *) usage ;;

@@ -61,9 +61,9 @@ void add_policy_options(CLI::App& app, EvalOptions& o) {
                                                 {"window", ScoreKind::window}};
   const std::map<std::string, SharedPages> shared{{"keep", SharedPages::keep},
                                                   {"copy", SharedPages::copy}};
-  add(app, "--initial-pages", o.initial_pages, "N", "Pages before the first decision [4]")
+  add(app, "--initial-pages", o.initial_pages, "N", "Pages before the first decision [12]")
       ->check(positive);
-  add(app, "--budgets", o.budgets, "N,...", "Pages of fixed and zipage [4,6,8,12]")
+  add(app, "--budgets", o.budgets, "N,...", "Pages of fixed and zipage [8,12,16,20]")
       ->delimiter(',')
       ->check(CLI::Range(2, 1 << 20));
   add(app, "--threshold", o.threshold, "X", "tau of growpage [0]");
@@ -72,7 +72,7 @@ void add_policy_options(CLI::App& app, EvalOptions& o) {
   add(app, "--shrink-min-pages", o.shrink_min_pages, "N", "Shrink never goes below [2]")
       ->check(positive);
   add(app, "--beta-short", o.summary.beta_short, "X", "Of the short query summary [0.9]");
-  add(app, "--beta-long", o.summary.beta_long, "X", "Of the long query summary [0.999]");
+  add(app, "--beta-long", o.summary.beta_long, "X", "Of the long one [1 - 0.256 / page size]");
   add(app, "--working-set", o.demand.p, "X", "p: attention mass of a working set [0.99]");
   add(app, "--metric", o.demand.metric, "top-p|entropy", "What measures demand [top-p]")
       ->transform(CLI::CheckedTransformer(metrics));
@@ -124,6 +124,10 @@ bool EvalOptions::wants(const char* part) const {
   return std::ranges::any_of(parts, [part](const auto& p) { return p == "all" || p == part; });
 }
 
+float long_summary_beta(std::int32_t page_size) noexcept {
+  return 1 - 0.256F / static_cast<float>(page_size);
+}
+
 ParsedOptions parse_options(int argc, const char* const* argv) {
   ParsedOptions parsed;
   EvalOptions& o = parsed.options;
@@ -141,6 +145,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     parsed.done = true;
     parsed.code = app.exit(error) == 0 ? 0 : 2;
   }
+  if (app.count("--beta-long") == 0) o.summary.beta_long = long_summary_beta(o.page_size);
   if (o.quick) make_quick(app, o);
   std::ranges::sort(o.budgets);
   std::ranges::sort(o.sufficient);

@@ -37,12 +37,12 @@ struct EvalOptions {
   bool overcommit = false;
 
   // The policies.
-  std::int32_t initial_pages = 4;
-  std::vector<std::int32_t> budgets{4, 6, 8, 12};  ///< pages, of fixed and zipage
-  double threshold = 0;                            ///< τ of growpage
+  std::int32_t initial_pages = 12;                   ///< what the paper's tables imply
+  std::vector<std::int32_t> budgets{8, 12, 16, 20};  ///< pages, of fixed and zipage
+  double threshold = 0;                              ///< τ of growpage
   double random_compact = 0.7;
   std::int32_t shrink_min_pages = 2;
-  SummaryOptions summary;
+  SummaryOptions summary;  ///< beta_long: the paper's for the paper's page, see long_summary_beta
   DemandOptions demand;
   RetentionOptions retention;  ///< of all but zipage, which has its own
 
@@ -55,6 +55,9 @@ struct EvalOptions {
 
   [[nodiscard]] bool wants(const char* part) const;
 };
+
+/// βL whose summary reaches back as many pages as the paper's 0.999 does with pages of 256 tokens.
+[[nodiscard]] float long_summary_beta(std::int32_t page_size) noexcept;
 
 /// Reads the command line. `done`: the program is to end with `code` (help, or bad flags: 2).
 struct ParsedOptions {
