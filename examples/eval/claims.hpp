@@ -14,7 +14,7 @@ struct ClaimBounds {
   double sign_agreement = 0.5;  ///< above
   double advantage = 0;         ///< of the top bin less that of the bottom one: above
   double quality = 0;           ///< growpage's less another policy's: at least
-  double equal_kv = 0.02;  ///< a policy that holds this share less still counts as holding as much
+  double equal_kv = 0.05;  ///< a policy that holds this share less still counts as holding as much
 };
 
 struct Claim {

@@ -30,7 +30,7 @@ Setup growing(const EvalOptions& options, bool demand) {
   UserPolicy policy;
   policy.callback = [](void*, const BoundaryContext&) { return Decision::grow; };
   policy.demand = demand;
-  policy.capacity.initial_pages = options.initial_pages;
+  policy.capacity.initial_pages = 1;  // every boundary that has candidates, not only decisions
   policy.retention_options = options.retention;
   setup.policy = AnyPolicy(policy);
   if (!demand) setup.summary.beta_short = 0;
