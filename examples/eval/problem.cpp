@@ -42,15 +42,15 @@ Result<std::vector<Problem>> read_problems(std::istream& in) {
     try {
       problems.push_back(from_json(nlohmann::json::parse(line), number));
     } catch (const nlohmann::json::exception& error) {
-      return Status::invalid(name.c_str(), error.what(), "a problem as a JSON object");
+      return Status::invalid(name, error.what(), "a problem as a JSON object");
     }
     const Problem& p = problems.back();
     if (p.prompt.empty() || p.solution.empty() || p.max_new_tokens < 1) {
-      return Status::invalid(name.c_str(), "an empty prompt, solution or output",
+      return Status::invalid(name, "an empty prompt, solution or output",
                              "at least one token each");
     }
     if (p.answer.empty() != problems.front().answer.empty()) {
-      return Status::invalid(name.c_str(), p.answer.empty() ? "no answer" : "an answer",
+      return Status::invalid(name, p.answer.empty() ? "no answer" : "an answer",
                              "an answer in every line or in none");
     }
   }

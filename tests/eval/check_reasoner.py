@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 PROBLEMS = 48
-RHO = (0.1, 0.5)
+RHO = (0.05, 0.5)
 PASSES = {
     "full": (0.93, 1),
     "fixed 8": (0.2, 0.55),
