@@ -31,7 +31,6 @@ GROWPAGE_INLINE Result<PagePool> PagePool::create(std::int64_t pages, std::int32
   pool.guards_ =
       detail::LazyArray<Guard>(static_cast<std::size_t>(std::min(2 * pages, max_guards)));
   if (!pool.entries_.ok() || !pool.guards_.ok()) return detail::no_memory("pages", pages);
-  pool.entries_.prefer_huge_pages();
   pool.fences_.resize(static_cast<std::size_t>(max_fences));
   for (std::uint32_t i = static_cast<std::uint32_t>(max_fences); i-- > 0;) {
     pool.fences_[i].first = pool.free_fence_;
