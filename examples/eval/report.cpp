@@ -36,12 +36,18 @@ std::string signal_section(const Json& json) {
       "next page\n\n| | | Spearman ρ [95 %] | same sign | ρ with the change in slots | Δ > 0 |\n"
       "|---|---|---|---|---|---|\n",
       json.at("boundaries").get<std::int64_t>(), json.at("texts").get<std::int64_t>());
+  const auto add_row = [&out](const std::string& group, const std::string& name, const Json& v) {
+    const auto column = [&v](const char* key) { return text_of(to_interval(v.at(key))); };
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", group, name, column("rho"),
+                       column("sign_agreement"), column("rho_slots"), column("above_zero"));
+  };
   for (const Json& v : json.at("variants")) {
-    const auto column = [&v](const char* name) { return text_of(to_interval(v.at(name))); };
-    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", v.at("group").get<std::string>(),
-                       v.at("name").get<std::string>(), column("rho"), column("sign_agreement"),
-                       column("rho_slots"), column("above_zero"));
+    add_row(v.at("group").get<std::string>(), v.at("name").get<std::string>(), v);
   }
+  const Json& decisions = json.at("decisions");
+  add_row("default",
+          fmt::format("{} where growpage decides", decisions.at("boundaries").get<std::int64_t>()),
+          decisions);
   return out + "\n";
 }
 

@@ -22,6 +22,7 @@ struct Point {
   double delta = 0;
   double change = 0;        // of the ratio
   double change_slots = 0;  // of the working set
+  bool decision = false;    // growpage would decide here: the initial pages are full
 };
 
 /// Grows at every boundary; with `demand` Δ is measured there.
@@ -94,7 +95,9 @@ Status measure_texts(const Experiment& experiment, std::span<const Variant> vari
       if (std::isnan(before) || std::isnan(after)) continue;
       const auto slots = static_cast<double>(record.length);  // candidates of the page after
       const double change_slots = after * slots - before * (slots - static_cast<double>(page));
-      points[v][first + record.tag].push_back({record.delta, after - before, change_slots});
+      const bool decision = record.pages_before >= experiment.options().initial_pages;
+      points[v][first + record.tag].push_back(
+          {record.delta, after - before, change_slots, decision});
     }
   }
   return {};
@@ -177,6 +180,14 @@ Result<Json> measure_signal(const Experiment& experiment) {
     for (const Point& p : text) json["points"].push_back({p.delta, p.change, p.change_slots});
   }
   json["boundaries"] = json["points"].size();
+  TextPoints decisions = points.front();
+  std::size_t count = 0;
+  for (auto& text : decisions) {
+    std::erase_if(text, [](const Point& p) { return !p.decision; });
+    count += text.size();
+  }
+  json["decisions"] = {{"boundaries", count}};
+  json["decisions"].update(statistics_of(decisions, bootstrap));
   return json;
 }
 

@@ -53,6 +53,16 @@ EvalOptions small_options() {
   return options;
 }
 
+/// A random model on problems of its own.
+struct Trial {
+  explicit Trial(std::vector<Problem> texts, const EvalOptions& with = small_options())
+      : problems(std::move(texts)), options(with) {}
+  Tiny tiny;
+  std::vector<Problem> problems;
+  EvalOptions options;
+  Experiment experiment{tiny.model, options, problems};
+};
+
 Json measured(const Result<Json>& result) {
   INFO(result.status().message());
   REQUIRE(result.ok());
@@ -97,11 +107,8 @@ TEST_CASE("the NLL of a forced text under full is that of the model without page
 }
 
 TEST_CASE("the policy table runs every policy to the exact lengths") {
-  const Tiny tiny;
-  const std::vector<Problem> problems = texts_of({60, 150, 90}, true);
-  const EvalOptions options = small_options();
-  const Experiment experiment(tiny.model, options, problems);
-  const Json table = measured(measure_policies(experiment));
+  const Trial trial(texts_of({60, 150, 90}, true));
+  const Json table = measured(measure_policies(trial.experiment));
   REQUIRE(table["rows"].size() == 1 + 2 * 2 + 4 + 1);
   CHECK(table["differences"].size() == table["rows"].size() - 1 + 2);
   for (const Json& row : table["rows"]) {
@@ -120,12 +127,9 @@ TEST_CASE("the policy table runs every policy to the exact lengths") {
 }
 
 TEST_CASE("texts without answers are scored by their NLL, once each") {
-  const Tiny tiny;
-  const std::vector<Problem> problems = texts_of({50, 80}, false);
-  const EvalOptions options = small_options();
-  const Experiment experiment(tiny.model, options, problems);
-  Score score{make_setup(options, "growpage"), 0, {}, {}};
-  REQUIRE(run_score(experiment, 2, score).ok());
+  const Trial trial(texts_of({50, 80}, false));
+  Score score{make_setup(trial.options, "growpage"), 0, {}, {}};
+  REQUIRE(run_score(trial.experiment, 2, score).ok());
   CHECK(score.run.counters.decode_tokens == 130);
   REQUIRE(score.quality.size() == 2);
   double sum = 0;
@@ -134,14 +138,14 @@ TEST_CASE("texts without answers are scored by their NLL, once each") {
 }
 
 TEST_CASE("the signal has a point for every boundary with a whole page on both sides") {
-  const Tiny tiny;
-  const std::vector<Problem> problems = texts_of({60, 107, 108}, false);
-  const EvalOptions options = small_options();
-  const Experiment experiment(tiny.model, options, problems);
-  const Json signal = measured(measure_signal(experiment));
+  EvalOptions options = small_options();
+  options.initial_pages = 4;
+  const Trial trial(texts_of({60, 107, 108}, false), options);
+  const Json signal = measured(measure_signal(trial.experiment));
   // Tokens with K and V: 4 + length. Boundaries from 32 slots on, at every 16, with 16 tokens more:
   // 64 tokens: 32, 48; 111: 32 to 80; 112: 32 to 96.
   CHECK(signal["boundaries"] == 2 + 4 + 5);
+  CHECK(signal["decisions"]["boundaries"] == 0 + 2 + 3);  // of those, from 64 slots on
   for (const Json& point : signal["points"]) {
     CHECK(std::abs(point[0].get<double>()) < 1);
     CHECK(std::abs(point[1].get<double>()) < 1);
@@ -193,17 +197,14 @@ TEST_CASE("the advantage compares each boundary with its other way") {
 }
 
 TEST_CASE("budget, ablation and timeline give their rows") {
-  const Tiny tiny;
-  const std::vector<Problem> problems = texts_of({60, 90}, true);
-  const EvalOptions options = small_options();
-  const Experiment experiment(tiny.model, options, problems);
-  const Json budget = measured(measure_budget(experiment));
+  const Trial trial(texts_of({60, 90}, true));
+  const Json budget = measured(measure_budget(trial.experiment));
   CHECK(budget["requests"].size() == 2);
   CHECK(budget["passed"].size() == 2);
-  const Json ablation = measured(measure_ablation(experiment));
+  const Json ablation = measured(measure_ablation(trial.experiment));
   CHECK(ablation["rows"].size() > 20);
   CHECK(ablation["rows"][0]["difference"]["value"] == 0);
-  const Json timeline = measured(measure_timeline(experiment));
+  const Json timeline = measured(measure_timeline(trial.experiment));
   REQUIRE(timeline["requests"].size() == 2);
   CHECK_FALSE(timeline["requests"][0]["points"].empty());
   REQUIRE(timeline["concentration"].size() == 5);  // page ends of 94 slots
