@@ -52,6 +52,10 @@ Status launch_dtype(const SummaryBatch& batch, const Entries* entries, StreamVie
     return Status::error(StatusCode::unsupported, "SummaryBatch::state.storage", "bf16",
                          "f32 or f16_stochastic");
   }
+  if (!(batch.options.beta_long > 0.0F)) {  // 0 asks for a page size, which is not known here
+    return Status::invalid("SummaryBatch::options.beta_long", double{batch.options.beta_long},
+                           "beta_short < beta_long < 1, as SummaryOptions::for_page_size gives it");
+  }
   switch (batch.q_dtype) {
     case DType::f16:
       return launch_storage<__half>(batch, entries, stream);

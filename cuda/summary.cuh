@@ -64,7 +64,8 @@ struct HalfSummary {
 /// thread makes one from the same values and gives its elements to `update`; each element of each
 /// head is given once. The sum of what `update` returned for a head, over all its elements, goes to
 /// `finish`, once. `step` is `state.steps[row]`, or 0 with `first`; after a barrier that all
-/// readers of it have passed, `state.steps[row]` becomes step + 1, once.
+/// readers of it have passed, `state.steps[row]` becomes step + 1, once. `options` are as in
+/// SummaryBatch.
 ///
 /// Double arithmetic makes the products here exact, so that neither the order of the operations nor
 /// fused multiply-adds show: the state equals the CPU backend's. It costs about ten double

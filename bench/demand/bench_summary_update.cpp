@@ -15,6 +15,7 @@ class Summaries {
  public:
   Summaries(CpuBackend& backend, SummaryOptions::Storage storage, std::int32_t requests)
       : backend_(backend) {
+    options_.beta_long = 0.999F;
     options_.slots = requests;
     options_.storage = storage;
     bytes_ = summary_bytes(shape, options_);

@@ -114,6 +114,7 @@ SummaryView Event::summaries() const {
 void Event::update_summaries(std::int32_t round) {
   cuda::SummaryBatch batch;
   batch.state = summaries();
+  batch.options.beta_long = 0.999F;
   batch.entries = entries_.get() + std::int64_t{round % rounds} * requests_;
   batch.requests = requests_;
   batch.layers = shape_.layers;

@@ -64,12 +64,14 @@ Status KernelCall::read(const growpage_kernel* kernel, KernelParts parts) {
   return {};
 }
 
-Status KernelCall::check_summary(const SummaryOptions& options) const {
-  if (Status s = options.validate(); !s.ok()) return s;
-  const long double bytes = static_cast<long double>(shape.layers) * options.slots *
-                            shape.query_heads * shape.head_dim * 4 * (2 + options.window);
+Status KernelCall::read_summary(const growpage_summary_options* in, SummaryOptions& out) const {
+  if (Status s = capi::read_summary(in, out); !s.ok()) return s;
+  if (Status s = out.validate(shape.page_size); !s.ok()) return s;
+  out = out.for_page_size(shape.page_size);
+  const long double bytes = static_cast<long double>(shape.layers) * out.slots * shape.query_heads *
+                            shape.head_dim * 4 * (2 + out.window);
   if (bytes < 1LL << 60) return {};
-  return Status::invalid("growpage_summary_options.slots", std::int64_t{options.slots},
+  return Status::invalid("growpage_summary_options.slots", std::int64_t{out.slots},
                          "summaries of less than 2^60 bytes");
 }
 
@@ -103,7 +105,6 @@ Status KernelCall::read_query(const growpage_query* query, BoundaryPass& out) co
   if (!s.ok()) return s;
   SummaryOptions summary;
   if (s = read_summary(in.summary, summary); !s.ok()) return s;
-  if (s = check_summary(summary); !s.ok()) return s;
   if (s = read_state(in.state, summary, out.summaries); !s.ok()) return s;
   if (s = read_rope(in.rope, out.rope); !s.ok()) return s;
   if (s = out.rope.validate(shape.head_dim); !s.ok()) return s;

@@ -26,8 +26,9 @@ struct KernelCall {
   void* workspace = nullptr;
 
   Status read(const growpage_kernel* in, KernelParts parts);
-  /// The options' own ranges, and that the sizes can be computed.
-  Status check_summary(const SummaryOptions& options) const;
+  /// The options as used, with `beta_long` for this page size; checked, and that the sizes can be
+  /// computed.
+  Status read_summary(const growpage_summary_options* in, SummaryOptions& out) const;
   /// The summaries in the engine's memory; invalid_argument when an array is missing.
   Status read_state(const growpage_summary_state* in, const SummaryOptions& options,
                     SummaryView& out) const;

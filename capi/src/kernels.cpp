@@ -155,8 +155,7 @@ growpage_status growpage_summary_get_sizes(const growpage_kernel* kernel,
                                            growpage_summary_sizes* sizes) {
   return launch(kernel, KernelParts::shape, [&](KernelCall& call) -> Status {
     SummaryOptions summary;
-    Status s = read_summary(options, summary);
-    if (s.ok()) s = call.check_summary(summary);
+    Status s = call.read_summary(options, summary);
     if (s.ok()) s = check_output("growpage_summary_sizes", sizes);
     if (!s.ok()) return s;
     const SummaryBytes bytes = summary_bytes(call.shape, summary);
@@ -176,8 +175,7 @@ growpage_status growpage_update_summaries(const growpage_kernel* kernel,
                                           int32_t layers) {
   return launch(kernel, KernelParts::shape, [&](KernelCall& call) -> Status {
     SummaryUpdate update;
-    Status s = read_summary(options, update.options);
-    if (s.ok()) s = call.check_summary(update.options);
+    Status s = call.read_summary(options, update.options);
     if (s.ok()) s = call.read_state(state, update.options, update.state);
     if (!s.ok()) return s;
     if (!require_array(s, "entries", entries, count) ||

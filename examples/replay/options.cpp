@@ -52,7 +52,7 @@ void add_policy_options(CLI::App& app, ReplayOptions& o) {
       "KV tokens a request holds under fixed and zipage [16 pages]")
       ->check(positive);
   add(app, "--threshold", o.threshold, "X", "growpage grows when demand rises by more [0]");
-  add(app, "--initial-pages", o.initial_pages, "N", "Pages before a request's first decision [8]")
+  add(app, "--initial-pages", o.initial_pages, "N", "Pages before a request's first decision [12]")
       ->check(positive);
 }
 

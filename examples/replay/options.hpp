@@ -28,7 +28,7 @@ struct ReplayOptions {
   std::vector<std::string> policies;
   std::int32_t budget = 0;  ///< tokens, for fixed and zipage; 0 = 16 pages (4096 at page 256)
   double threshold = 0;     ///< τ of growpage
-  std::int32_t initial_pages = 8;
+  std::int32_t initial_pages = 12;
 
   SignalKind signal = SignalKind::process;
   CacheShape shape{.page_size = 0};  ///< 0 fields are filled in by `fill_defaults`

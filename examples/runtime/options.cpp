@@ -40,7 +40,7 @@ void add_policy_options(CLI::App& app, RunOptions& o) {
           CLI::IsMember({"full", "fixed", "zipage", "growpage", "random", "inverse", "shrink"}));
   add(app, "--budget", o.budget, "TOKENS", "Of a request under fixed and zipage [16 pages]")
       ->check(positive);
-  add(app, "--initial-pages", o.initial_pages, "N", "Pages before a request's first decision [8]")
+  add(app, "--initial-pages", o.initial_pages, "N", "Pages before a request's first decision [12]")
       ->check(positive);
   add(app, "--sinks", o.retention.sinks, "N", "First tokens that are never evicted [0]")
       ->check(CLI::NonNegativeNumber);
@@ -76,7 +76,8 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
   add(app, "--beta-short", o.summary.beta_short, "W",
       "Weight of the old value in the short query summary [0.9]")
       ->check(CLI::Range(0.0, 1.0));
-  add(app, "--beta-long", o.summary.beta_long, "W", "The same of the long one [0.999]")
+  add(app, "--beta-long", o.summary.beta_long, "W",
+      "The same of the long one [1 - 0.256 / page size]")
       ->check(CLI::Range(0.0, 1.0));
   app.add_flag("--library-attention", o.library_attention,
                "Decode through the library's reference attention");

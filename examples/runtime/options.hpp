@@ -19,7 +19,7 @@ struct RunOptions {
 
   std::string policy = "growpage";
   std::int32_t budget = 0;  ///< tokens, for fixed and zipage; 0 = 16 pages
-  std::int32_t initial_pages = 8;
+  std::int32_t initial_pages = 12;
   RetentionOptions retention;  ///< of all but zipage, which has its own
   GenerationRequest defaults;  ///< of requests that do not say themselves
   EngineOptions engine;

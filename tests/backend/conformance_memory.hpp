@@ -23,6 +23,7 @@ void summary_update(B& backend) {
   update.state = {summaries.get(), rms.get(), ring.get(), steps.get(), SummaryOptions::Storage::f32,
                   layers,          slots,     heads,      dim,         window};
   update.options.window = window;
+  update.options.beta_long = 0.999F;
   SummaryEntry entry{2, 1};
   update.entries = &entry;
   update.requests = 1;

@@ -2,6 +2,7 @@
 // PagedKVCache's calls one by one: swap is exact, what a boundary reads, zipage's history,
 // refusals.
 #include <cstring>
+#include <utility>
 
 #include "growpage/policy/zipage.hpp"
 #include "support/catch.hpp"
@@ -65,6 +66,21 @@ TEST_CASE("swap out and in is exact, whatever ran in between") {
   }
   a.held.check_attention(a.model, a.id, a.position());
   CHECK(cache.view(a.id)->length == 64);
+}
+
+TEST_CASE("the long summary is as slow as pages are long, or as it is told") {
+  PagedKVCacheOptions options = tiny_options();
+  const auto [set, used] = GENERATE(std::pair{0.0F, 0.984F}, std::pair{0.95F, 0.95F});
+  options.summary.beta_long = set;
+  auto cache = CpuCache::create(options).value();
+  CHECK(cache.cache_options().summary.beta_long == used);
+  const std::vector<float> ones(std::size_t{2} * 4 * 16, 1.0F), twos(ones.size(), 2.0F);
+  REQUIRE(cache.update_summaries(std::vector<SummaryEntry>{{3, 1}}, {ones.data()}, 0, 2).ok());
+  REQUIRE(cache.update_summaries(std::vector<SummaryEntry>{{3, 0}}, {twos.data()}, 0, 2).ok());
+  const SummaryView& view = cache.summaries();
+  const auto* summaries = static_cast<const float*>(view.summaries);
+  CHECK(double{summaries[view.index(1, 3, 0, 2)]} == Approx(1.1).epsilon(1e-6));
+  CHECK(double{summaries[view.index(1, 3, 1, 2)]} == Approx(2 - double{used}).epsilon(1e-6));
 }
 
 TEST_CASE("K is read once at a boundary, and again only when it changed") {

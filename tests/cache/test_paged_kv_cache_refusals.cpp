@@ -131,6 +131,7 @@ TEST_CASE("create() names the option it refuses") {
           "max_pages_per_sequence * page_size");
   refuses([](Options& o) { o.summary.storage = SummaryOptions::Storage::bf16; },
           "SummaryOptions::storage");
+  refuses([](Options& o) { o.summary.beta_short = 0.99F; }, "SummaryOptions::beta_long");
   refuses([](Options& o) { o.rope.rotary_dim = 17; }, "RopeParams::rotary_dim");
   refuses([](Options& o) { o.demand.p = 0; }, "DemandOptions::p");
   refuses([](Options& o) { o.retention.recent = 17; }, "RetentionOptions::recent");

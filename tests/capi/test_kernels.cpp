@@ -3,6 +3,8 @@
 // to them.
 #include <cstring>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/engine.hpp"
@@ -108,6 +110,7 @@ TEST_CASE("C: kernels on own memory give what the cache gives", "[capi]") {
   REQUIRE(growpage_cache_append(cache, id, slots, nullptr, &copy) == GROWPAGE_OK);
   REQUIRE(growpage_cache_mark_computed(cache, id, slots) == GROWPAGE_OK);
   Own own;
+  own.summary.beta_long = 0.984F;  // what the cache takes for pages of 16 tokens
   const growpage_summary_entry first = {3, 1};
   const growpage_summary_entry later = {3, 0};
   for (std::int32_t t = 0; t < slots; ++t) {
@@ -196,6 +199,37 @@ TEST_CASE("C: kernels on own memory give what the cache gives", "[capi]") {
   REQUIRE(growpage_cache_destroy(cache) == GROWPAGE_OK);
 }
 
+TEST_CASE("C: the long summary's weight is by the page size, or as it is given", "[capi]") {
+  const auto [set, used] = GENERATE(std::pair{0.0F, 0.984}, std::pair{0.95F, 0.95});
+  Own own;
+  own.summary.beta_long = set;
+  Projected p(1, 1);
+  for (const std::int32_t first : {1, 0}) {
+    p.q.assign(p.q.size(), first != 0 ? 1.0F : 2.0F);
+    const growpage_tensor q = queries_of(p);
+    const growpage_summary_entry entry = {3, first};
+    REQUIRE(growpage_update_summaries(&own.kernel, &own.summary, &own.state, &entry, 1, &q, 0,
+                                      layers) == GROWPAGE_OK);
+  }
+  const std::size_t row = (std::size_t{3} * 2 + 1) * query_heads * dim;  // [layer 0, slot 3, long]
+  CHECK(double{own.summaries[row]} == Approx(2 - used).epsilon(1e-6));
+
+  // 0.99 is too slow a short summary for the 0.984 of these pages.
+  EngineOptions options;
+  options.summary.beta_short = own.summary.beta_short = 0.99F;
+  own.summary.beta_long = 0;
+  const auto refused = [](growpage_status status) {
+    CHECK(status == GROWPAGE_INVALID_ARGUMENT);
+    growpage_error error{};
+    growpage_last_error(&error, sizeof error);
+    CHECK(std::string(error.argument) == "SummaryOptions::beta_long");
+  };
+  growpage_demand demand{};
+  refused(growpage_measure_demand(&own.kernel, &own.query, &demand));
+  growpage_cache* cache = nullptr;
+  refused(growpage_cache_create(&options.cache, nullptr, &cache));
+}
+
 TEST_CASE("C: a kernel gets nothing that is out of range", "[capi]") {
   Own own;
   growpage_demand demand{};
@@ -271,8 +305,8 @@ TEST_CASE("C: the engine's own KV memory, one tensor or a pointer a layer", "[ca
     engine.submit_all();
     while (engine.step()) {
     }
-    CHECK(engine.stats().grow == 6);  // as in the scenario: where the rows lie changes nothing
-    CHECK(engine.stats().compact == 41);
+    CHECK(engine.stats().grow == 5);  // as in the scenario: where the rows lie changes nothing
+    CHECK(engine.stats().compact == 42);
   }
   void* per_layer[] = {memory.data(), memory.data() + 24 * page};
   k.data = nullptr;
@@ -283,7 +317,7 @@ TEST_CASE("C: the engine's own KV memory, one tensor or a pointer a layer", "[ca
     engine.submit_all();
     while (engine.step()) {
     }
-    CHECK(engine.stats().compact == 41);
+    CHECK(engine.stats().compact == 42);
   }
   k.shape[1] = 23;  // fewer pages than the cache
   growpage_cache* cache = nullptr;

@@ -115,6 +115,7 @@ TEST_CASE("C: options typed, retention, and what a policy is", "[capi]") {
   growpage_policy_options_init(&options, sizeof options);
   CHECK(options.budget_tokens == FixedPolicy{}.budget_tokens);
   CHECK(options.compact_probability == 0.7);
+  CHECK(options.initial_pages == 12);
   options.budget_tokens = 512;
   options.threshold = 99;  // not a parameter of this policy
   REQUIRE(growpage_policy_set_options(policy, &options) == GROWPAGE_OK);

@@ -98,7 +98,8 @@ TEST_CASE("init fills what the caller has, and zeroes what the library does not 
   options.storage = 77;
   REQUIRE(growpage_summary_options_init(&options, offsetof(growpage_summary_options, storage)) ==
           GROWPAGE_OK);
-  CHECK(options.beta_long == 0.999F);
+  CHECK(options.beta_short == 0.9F);
+  CHECK(options.beta_long == 0.0F);
   CHECK(options.slots == 512);
   CHECK(options.storage == 77);
   Newer<growpage_summary_options> newer{};

@@ -69,15 +69,15 @@ TEST_CASE("CacheShape: ranges") {
 }
 
 TEST_CASE("SummaryOptions: 0 ≤ βS < βL < 1, no bf16") {
-  CHECK(SummaryOptions{}.validate().ok());
+  CHECK(SummaryOptions{}.validate(256).ok());
   CHECK(SummaryOptions{}.beta_short == 0.9F);
-  CHECK(SummaryOptions{}.beta_long == 0.999F);
+  CHECK(SummaryOptions{}.beta_long == 0.0F);
   CHECK(SummaryOptions{}.slots == 512);
   const auto betas = [](float s, float l) {
     SummaryOptions o;
     o.beta_short = s;
     o.beta_long = l;
-    return o.validate();
+    return o.validate(256);
   };
   CHECK(betas(0.0F, 0.5F).ok());
   CHECK(betas(0.0F, 0.9999F).ok());
@@ -91,16 +91,33 @@ TEST_CASE("SummaryOptions: 0 ≤ βS < βL < 1, no bf16") {
 
   SummaryOptions o;
   o.storage = SummaryOptions::Storage::f16_stochastic;
-  CHECK(o.validate().ok());
+  CHECK(o.validate(256).ok());
   o.storage = SummaryOptions::Storage::bf16;
-  refused(o.validate(), "SummaryOptions::storage", "bf16");
-  CHECK(o.validate().detail()->allowed.find("half an ulp") != std::string::npos);
+  refused(o.validate(256), "SummaryOptions::storage", "bf16");
+  CHECK(o.validate(256).detail()->allowed.find("half an ulp") != std::string::npos);
   o = {};
   o.slots = 0;
-  refused(o.validate(), "SummaryOptions::slots", "0");
+  refused(o.validate(256), "SummaryOptions::slots", "0");
   o = {};
   o.window = -1;
-  refused(o.validate(), "SummaryOptions::window", "-1");
+  refused(o.validate(256), "SummaryOptions::window", "-1");
+}
+
+TEST_CASE("SummaryOptions: the long summary remembers as many pages whatever their size") {
+  SummaryOptions o;
+  CHECK(o.for_page_size(16).beta_long == 0.984F);
+  CHECK(o.for_page_size(64).beta_long == 0.996F);
+  CHECK(o.for_page_size(256).beta_long == 0.999F);
+  CHECK(o.for_page_size(1 << 20).beta_long < 1.0F);
+  CHECK(o.validate(1 << 20).ok());
+  CHECK(o.for_page_size(16).for_page_size(256).beta_long == 0.984F);
+  o.beta_long = 0.95F;
+  CHECK(o.for_page_size(16).beta_long == 0.95F);
+
+  o = {.beta_short = 0.99F};
+  CHECK(o.validate(256).ok());
+  refused(o.validate(16), "SummaryOptions::beta_long", "0.984000027179718");  // 0.984F
+  CHECK(o.validate(16).detail()->allowed == "beta_short < beta_long < 1 (0 = 1 − 0.256/page_size)");
 }
 
 TEST_CASE("summary_bytes: [layer, slot, 2, q_head, dim] and its companions") {

@@ -25,6 +25,7 @@ TEST_CASE("cuda: more entries than a launch takes", "[cuda]") {
   update.state = {
       summaries.get(), rms.get(), nullptr, steps.get(), SummaryOptions::Storage::f32, 1, slots,
       heads,           dim,       0};
+  update.options.beta_long = 0.999F;
   update.entries = entries.data();
   update.requests = slots;
   update.q = queries.get();

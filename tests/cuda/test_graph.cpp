@@ -81,6 +81,7 @@ class Device {
     }
     cuda::SummaryBatch summary;
     summary.state = state;
+    summary.options.beta_long = 0.999F;
     summary.entries = entries_.get();
     summary.requests = requests;
     summary.layers = shape.layers;

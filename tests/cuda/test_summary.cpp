@@ -100,6 +100,7 @@ void check(const SummaryCase& in) {
   test::DeviceArray<float> window(host.window);
   test::DeviceArray<std::int64_t> steps(host.steps);
   const SummaryOptions options{.beta_short = in.beta_short,
+                               .beta_long = 0.999F,
                                .slots = in.slots,
                                .window = in.window,
                                .storage = in.storage,
@@ -206,4 +207,12 @@ TEST_CASE("a batch of nothing, and a storage that cannot work") {
   batch.requests = 1;
   batch.state.storage = SummaryOptions::Storage::bf16;
   CHECK(cuda::summary_update(batch, {}) == StatusCode::unsupported);
+}
+
+TEST_CASE("a batch whose beta_long is still to be chosen by the page size") {
+  cuda::SummaryBatch batch;
+  batch.requests = 1;
+  const Status refused = cuda::summary_update(batch, {});
+  REQUIRE(refused == StatusCode::invalid_argument);
+  CHECK(refused.detail()->argument == "SummaryBatch::options.beta_long");
 }

@@ -23,7 +23,7 @@ using Isa = CpuBackend::Isa;
 /// spread out with gaps.
 struct Feed {
   CacheShape shape{.layers = 3, .query_heads = 5, .kv_heads = 1, .head_dim = 24, .page_size = 16};
-  SummaryOptions options{.slots = 6};
+  SummaryOptions options{.beta_long = 0.999F, .slots = 6};
   DType q_dtype = DType::f32;
 
   [[nodiscard]] std::int64_t request_stride() const {
@@ -207,7 +207,7 @@ double mean(const Row& x) {
 TEST_CASE("summary_update: thousands of steps in f32 stay on the closed form") {
   const Isa isa = GENERATE(Isa::scalar, Isa::simd);
   CpuBackend backend({}, isa);
-  const SummaryOptions options{.slots = 1};
+  const SummaryOptions options{.beta_long = 0.999F, .slots = 1};
   const double beta = double{options.beta_long};
   for (const int steps : {1, 10, 1000, 5000}) {
     CAPTURE(steps);
@@ -222,7 +222,8 @@ TEST_CASE("summary_update: thousands of steps in f32 stay on the closed form") {
 TEST_CASE("summary_update: f16 storage rounds up and down in proportion") {
   const Isa isa = GENERATE(Isa::scalar, Isa::simd);
   CpuBackend backend({}, isa);
-  SummaryOptions options{.slots = 1, .storage = SummaryOptions::Storage::f16_stochastic};
+  SummaryOptions options{
+      .beta_long = 0.999F, .slots = 1, .storage = SummaryOptions::Storage::f16_stochastic};
   constexpr std::int32_t dim = 4096;
   constexpr int seeds = 8;
   constexpr double ulp = 0x1p-10;  // of half precision in [1, 2)
@@ -248,7 +249,8 @@ TEST_CASE("summary_update: f16 storage rounds up and down in proportion") {
 TEST_CASE("summary_update: f16 storage moves the long summary by steps far below its ulp") {
   const Isa isa = GENERATE(Isa::scalar, Isa::simd);
   CpuBackend backend({}, isa);
-  SummaryOptions options{.slots = 1, .storage = SummaryOptions::Storage::f16_stochastic};
+  SummaryOptions options{
+      .beta_long = 0.999F, .slots = 1, .storage = SummaryOptions::Storage::f16_stochastic};
   options.seed = 6;
   // 0.2 of an ulp a step at first: rounding to nearest would never leave 1.
   for (const double sign : {1.0, -1.0}) {
@@ -262,7 +264,8 @@ TEST_CASE("summary_update: f16 storage moves the long summary by steps far below
 TEST_CASE("summary_update: stochastic rounding is a function of the seed") {
   const Isa isa = GENERATE(Isa::scalar, Isa::simd);
   CpuBackend backend({}, isa);
-  SummaryOptions options{.slots = 1, .storage = SummaryOptions::Storage::f16_stochastic};
+  SummaryOptions options{
+      .beta_long = 0.999F, .slots = 1, .storage = SummaryOptions::Storage::f16_stochastic};
   std::vector<std::byte> first, again, other;
   options.seed = 1;
   after(backend, options, 256, 1.0, 1.3, 20, 1, &first);
@@ -310,6 +313,7 @@ TEST_CASE("summary_update: f16 storage has equal bits in the scalar and the SIMD
     feed.q_dtype = q_dtype;
     feed.shape = {.layers = 1, .query_heads = 3, .kv_heads = 1, .head_dim = dim, .page_size = 16};
     feed.options = {.beta_short = beta_short,
+                    .beta_long = 0.999F,
                     .slots = 2,
                     .window = 2,
                     .storage = SummaryOptions::Storage::f16_stochastic,

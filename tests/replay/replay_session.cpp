@@ -103,6 +103,7 @@ TEST_CASE("a session writes its results, decisions and timeline") {
   options.requests = 12;
   options.scale = 0.1;
   options.pages = 120;
+  options.initial_pages = 8;  // few enough that requests this short decide
   options.policies = {"growpage", "full"};
   options.quiet = true;
   options.json = folder.file("results.json");

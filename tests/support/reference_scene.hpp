@@ -24,7 +24,7 @@ class Scene {
   struct Options {
     CacheShape shape{.layers = 2, .query_heads = 8, .kv_heads = 2, .head_dim = 32, .page_size = 16};
     RandomCache::Options cache = {};
-    SummaryOptions summary{.slots = 4};
+    SummaryOptions summary{.beta_long = 0.999F, .slots = 4};
     DType q_dtype = DType::f32;
     std::int32_t steps = 40;  ///< decode steps of the history
     double drift = 0.3;       ///< how far a query moves from one step to the next

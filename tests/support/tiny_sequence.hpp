@@ -38,6 +38,7 @@ class TinySequence {
 
   void summarise(const TinyModel& model, bool first, std::int64_t position) {
     const CacheShape& shape = model.shape();
+    const double beta_long = 1 - 0.256 / shape.page_size;
     if (first) short_.assign(static_cast<std::size_t>(shape.layers), {}), long_ = short_;
     query_.assign(static_cast<std::size_t>(shape.layers), {});
     for (std::size_t l = 0; l < query_.size(); ++l) {
@@ -52,7 +53,7 @@ class TinySequence {
         }
         const auto head = static_cast<std::size_t>(h);
         short_[l][head] = reference::ema(short_[l][head], q, 0.9F);
-        long_[l][head] = reference::ema(long_[l][head], q, 0.999F);
+        long_[l][head] = reference::ema(long_[l][head], q, beta_long);
       }
     }
     position_ = position;

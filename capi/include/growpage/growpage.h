@@ -223,8 +223,8 @@ enum { GROWPAGE_STORAGE_F32 = 0, GROWPAGE_STORAGE_F16_STOCHASTIC = 1 };
 /* The two smoothed query summaries of every running request (paper, section 3.2). */
 typedef struct growpage_summary_options {
   size_t struct_size;
-  float beta_short; /* 0.9, weight of the OLD value */
-  float beta_long;  /* 0.999; 0 ≤ beta_short < beta_long < 1 */
+  float beta_short; /* 0.9, weight of the OLD value, at least 0 */
+  float beta_long;  /* 0 = 1 − 0.256 / page_size; else beta_short < beta_long < 1 */
   int32_t slots;    /* 512, requests that can run at once */
   int32_t window;   /* 0, recent queries kept per slot, for window scoring */
   int32_t storage;  /* GROWPAGE_STORAGE_* */
@@ -745,7 +745,7 @@ typedef struct growpage_policy_options {
   int32_t min_tokens;         /* shrink */
   int32_t budget_tokens;      /* fixed */
   int32_t pages;              /* zipage: N */
-  int32_t initial_pages;      /* growpage, random, inverse, shrink, user */
+  int32_t initial_pages;      /* 12; growpage, random, inverse, shrink, user */
   int32_t max_pages;          /* growpage, random, inverse, shrink, user; 0 = no bound */
   int32_t reserved;
 } growpage_policy_options;

@@ -56,7 +56,7 @@ struct SummaryEntry {
 /// model.
 struct SummaryUpdate {
   SummaryView state;
-  SummaryOptions options;
+  SummaryOptions options;                 ///< as used: `beta_long` is the weight itself, not 0
   const SummaryEntry* entries = nullptr;  ///< [request], host memory
   std::int32_t requests = 0;
   std::int32_t first_layer = 0;

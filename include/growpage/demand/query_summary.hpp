@@ -10,8 +10,10 @@ namespace growpage {
 
 /// How the two exponentially smoothed query summaries of a request are kept (paper, section 3.2).
 struct SummaryOptions {
-  float beta_short = 0.9F;   ///< weight of the OLD value; 0 = the current query itself
-  float beta_long = 0.999F;  ///< 0 ≤ beta_short < beta_long < 1
+  float beta_short = 0.9F;  ///< weight of the OLD value; 0 = the current query itself
+  /// 0 ≤ beta_short < beta_long < 1; 0 = by the page size b: 1 − 0.256/b, which is the paper's
+  /// 0.999 at its b = 256 and, with any b, remembers about four pages.
+  float beta_long = 0;
   std::int32_t slots = 512;  ///< requests that can run at once
   /// Recent queries kept per slot for window scoring (Zipage's w); 0 keeps none. Costs
   /// `window` × the memory of one summary.
@@ -23,7 +25,10 @@ struct SummaryOptions {
   Storage storage = Storage::f32;
   std::uint64_t seed = 0;  ///< of the stochastic rounding
 
-  [[nodiscard]] Status validate() const;
+  /// The same with the `beta_long` that pages of `page_size` tokens get.
+  [[nodiscard]] SummaryOptions for_page_size(std::int32_t page_size) const noexcept;
+
+  [[nodiscard]] Status validate(std::int32_t page_size) const;
 };
 
 /// The state of all slots: a view, trivially copyable, owned by the cache. Queries are kept before

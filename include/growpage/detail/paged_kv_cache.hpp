@@ -24,6 +24,7 @@ Result<PagedKVCache<Backend>> PagedKVCache<Backend>::create(const PagedKVCacheOp
   PagedKVCacheOptions full = options;
   full.pages.page_size = full.shape.page_size;
   if (Status s = full.validate(); !s.ok()) return s;
+  full.summary = full.summary.for_page_size(full.shape.page_size);
   Result<PageManager> manager = PageManager::create(full.pages);
   if (!manager.ok()) return manager.status();
   PagedKVCache cache(std::move(manager).value(), full, std::move(backend));

@@ -23,7 +23,7 @@ GROWPAGE_INLINE Status PagedKVCacheOptions::validate() const {
   if (!kv.k.null()) {
     if (s = kv.validate(shape, pages.pages); !s.ok()) return s;
   }
-  if (s = summary.validate(); !s.ok()) return s;
+  if (s = summary.validate(shape.page_size); !s.ok()) return s;
   if (s = rope.validate(shape.head_dim); !s.ok()) return s;
   if (s = demand.validate(); !s.ok()) return s;
   if (s = retention.validate(shape.page_size); !s.ok()) return s;

@@ -6,14 +6,22 @@
 
 namespace growpage {
 
-GROWPAGE_INLINE Status SummaryOptions::validate() const {
+GROWPAGE_INLINE SummaryOptions
+SummaryOptions::for_page_size(std::int32_t page_size) const noexcept {
+  SummaryOptions options = *this;
+  if (beta_long == 0.0F) options.beta_long = static_cast<float>(1.0 - 0.256 / page_size);
+  return options;
+}
+
+GROWPAGE_INLINE Status SummaryOptions::validate(std::int32_t page_size) const {
   Status s;
   if (!(beta_short >= 0.0F && beta_short < 1.0F)) {
     return Status::invalid("SummaryOptions::beta_short", double{beta_short}, "0 ≤ beta_short < 1");
   }
-  if (!(beta_long > beta_short && beta_long < 1.0F)) {
-    return Status::invalid("SummaryOptions::beta_long", double{beta_long},
-                           "beta_short < beta_long < 1");
+  const float used = for_page_size(page_size).beta_long;
+  if (!(used > beta_short && used < 1.0F)) {
+    return Status::invalid("SummaryOptions::beta_long", double{used},
+                           "beta_short < beta_long < 1 (0 = 1 − 0.256/page_size)");
   }
   if (!detail::require_range(s, "SummaryOptions::slots", slots, 1, 1 << 20)) return s;
   if (!detail::require_range(s, "SummaryOptions::window", window, 0, 4096)) return s;

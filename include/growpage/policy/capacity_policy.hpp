@@ -34,7 +34,7 @@ struct BoundaryContext {
 struct CapacityLimits {
   /// A request grows freely to this many pages, or to its prompt plus one page, whichever is more.
   /// Not given by the paper; its tables imply about 12.
-  std::int32_t initial_pages = 8;
+  std::int32_t initial_pages = 12;
   std::int32_t max_pages = 0;  ///< never more (Grow becomes Compress & Hold); 0 = no bound
 };
 

@@ -157,8 +157,8 @@ class PageMark(IntEnum):
 class SummaryOptions:
     """The two smoothed query summaries of every running request (paper, section 3.2)."""
 
-    beta_short: float = 0.9  # weight of the OLD value
-    beta_long: float = 0.999  # 0 <= beta_short < beta_long < 1
+    beta_short: float = 0.9  # weight of the OLD value, at least 0
+    beta_long: float = 0.0  # 0 = 1 - 0.256 / page_size; else beta_short < beta_long < 1
     slots: int = 512  # requests that can run at once
     window: int = 0  # recent queries kept per slot, for window scoring
     storage: Storage = Storage.F32

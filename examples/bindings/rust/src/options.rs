@@ -75,9 +75,9 @@ pub(crate) use options;
 options! {
     /// The two smoothed query summaries of every running request (paper, section 3.2).
     SummaryOptions: growpage_summary_options, growpage_summary_options_init {
-        /// Weight of the OLD value, 0.9.
+        /// Weight of the OLD value, 0.9; at least 0.
         beta_short: f32,
-        /// 0.999; 0 ≤ beta_short < beta_long < 1.
+        /// 0 = 1 − 0.256 / page_size; else beta_short < beta_long < 1.
         beta_long: f32,
         /// Requests that can run at once, 512.
         slots: i32,

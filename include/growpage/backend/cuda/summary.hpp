@@ -16,7 +16,7 @@ namespace growpage::cuda {
 /// captured graph serves smaller batches; the slots of a batch are distinct.
 struct SummaryBatch {
   SummaryView state;
-  SummaryOptions options;
+  SummaryOptions options;                 ///< as used: `beta_long` is the weight itself, not 0
   const SummaryEntry* entries = nullptr;  ///< [request], device
   std::int32_t requests = 0;
   std::int32_t first_layer = 0;
