@@ -12,6 +12,10 @@ void judge_signal(const Json& signal, const ClaimBounds& bounds, std::vector<Cla
   const Interval rho = to_interval(signal.at("rho"));
   const bool above = rho.low > bounds.rho;
   claims.push_back({"delta foretells the change of the working set (rho > 0)", rho, above, above});
+  const Interval level = to_interval(signal.at("rho_level"));
+  const bool above_level = level.low > bounds.rho;
+  claims.push_back({"delta foretells how the working set will differ from its long level", level,
+                    above_level, above_level});
   const Interval sign = to_interval(signal.at("sign_agreement"));
   claims.push_back({"delta and the change have the same sign more often than not", sign,
                     sign.value > bounds.sign_agreement, sign.low > bounds.sign_agreement});
@@ -21,6 +25,9 @@ void judge_advantage(const Json& advantage, const ClaimBounds& bounds, std::vect
   const Interval gap = to_interval(advantage.at("top_less_bottom"));
   claims.push_back({"growing is worth more in the top bin of delta than in the bottom one", gap,
                     gap.value > bounds.advantage, gap.low > bounds.advantage});
+  const Interval to_end = to_interval(advantage.at("top_less_bottom_to_end"));
+  const bool above = to_end.low > bounds.advantage;
+  claims.push_back({"so it is over all that is left of the text", to_end, above, above});
 }
 
 double growpage_kv(const Json& table) {

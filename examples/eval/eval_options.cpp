@@ -72,7 +72,7 @@ void add_policy_options(CLI::App& app, EvalOptions& o) {
   add(app, "--shrink-min-pages", o.shrink_min_pages, "N", "Shrink never goes below [2]")
       ->check(positive);
   add(app, "--beta-short", o.summary.beta_short, "X", "Of the short query summary [0.9]");
-  add(app, "--beta-long", o.summary.beta_long, "X", "Of the long one [1 - 0.256 / page size]");
+  add(app, "--beta-long", o.summary.beta_long, "X", "Of the long one [0: 1 - 0.256 / page size]");
   add(app, "--working-set", o.demand.p, "X", "p: attention mass of a working set [0.99]");
   add(app, "--metric", o.demand.metric, "top-p|entropy", "What measures demand [top-p]")
       ->transform(CLI::CheckedTransformer(metrics));
@@ -95,6 +95,8 @@ void add_policy_options(CLI::App& app, EvalOptions& o) {
 }
 
 void add_part_options(CLI::App& app, EvalOptions& o) {
+  add(app, "--variant-texts", o.variant_texts, "N", "Texts signal tries other options on [128]")
+      ->check(CLI::NonNegativeNumber);
   add(app, "--boundaries", o.boundaries, "N", "Sampled by advantage [1500]")->check(positive);
   add(app, "--bins", o.bins, "N", "Of delta in advantage [5]")->check(CLI::Range(2, 100));
   add(app, "--sufficient", o.sufficient, "N,...", "Budgets tried by budget, in pages")
@@ -124,10 +126,6 @@ bool EvalOptions::wants(const char* part) const {
   return std::ranges::any_of(parts, [part](const auto& p) { return p == "all" || p == part; });
 }
 
-float long_summary_beta(std::int32_t page_size) noexcept {
-  return 1 - 0.256F / static_cast<float>(page_size);
-}
-
 ParsedOptions parse_options(int argc, const char* const* argv) {
   ParsedOptions parsed;
   EvalOptions& o = parsed.options;
@@ -145,7 +143,6 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     parsed.done = true;
     parsed.code = app.exit(error) == 0 ? 0 : 2;
   }
-  if (app.count("--beta-long") == 0) o.summary.beta_long = long_summary_beta(o.page_size);
   if (o.quick) make_quick(app, o);
   std::ranges::sort(o.budgets);
   std::ranges::sort(o.sufficient);

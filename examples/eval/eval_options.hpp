@@ -7,6 +7,7 @@
 
 #include "growpage/cache/paged_kv_cache_options.hpp"
 #include "growpage/core/dtype.hpp"
+#include "growpage/policy/capacity_policy.hpp"
 #include "statistics.hpp"
 
 namespace growpage::eval {
@@ -37,17 +38,18 @@ struct EvalOptions {
   bool overcommit = false;
 
   // The policies.
-  std::int32_t initial_pages = 12;                   ///< what the paper's tables imply
+  std::int32_t initial_pages = CapacityLimits{}.initial_pages;
   std::vector<std::int32_t> budgets{8, 12, 16, 20};  ///< pages, of fixed and zipage
   double threshold = 0;                              ///< τ of growpage
   double random_compact = 0.7;
   std::int32_t shrink_min_pages = 2;
-  SummaryOptions summary;  ///< beta_long: the paper's for the paper's page, see long_summary_beta
+  SummaryOptions summary;
   DemandOptions demand;
   RetentionOptions retention;  ///< of all but zipage, which has its own
 
   // The parts.
-  std::int64_t boundaries = 1500;  ///< sampled by `advantage`
+  std::int64_t variant_texts = 128;  ///< on which `signal` tries other options; 0 = none
+  std::int64_t boundaries = 1500;    ///< sampled by `advantage`
   std::int32_t bins = 5;
   std::vector<std::int32_t> sufficient{3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64};  ///< pages
   std::int32_t ablation_copies = 1;
@@ -55,9 +57,6 @@ struct EvalOptions {
 
   [[nodiscard]] bool wants(const char* part) const;
 };
-
-/// βL whose summary reaches back as many pages as the paper's 0.999 does with pages of 256 tokens.
-[[nodiscard]] float long_summary_beta(std::int32_t page_size) noexcept;
 
 /// Reads the command line. `done`: the program is to end with `code` (help, or bad flags: 2).
 struct ParsedOptions {

@@ -64,7 +64,7 @@ Json header(const Experiment& experiment) {
           {"initial_pages", o.initial_pages},
           {"threshold", o.threshold},
           {"beta_short", o.summary.beta_short},
-          {"beta_long", o.summary.beta_long}};
+          {"beta_long", o.summary.for_page_size(o.page_size).beta_long}};
 }
 
 Result<Json> run_parts(const Experiment& experiment) {

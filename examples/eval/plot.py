@@ -93,14 +93,14 @@ def signal(results):
 def advantage(results):
     bins = results["advantage"]["bins"]
     figure, ax = axes()
-    values, ends = bars([b["advantage"] for b in bins])
+    values, ends = bars([b["advantage_to_end"] for b in bins])
     ax.axhline(0, color="black", linewidth=0.8)
     ax.errorbar(range(len(bins)), values, yerr=ends, color=STYLES["growpage"][0], marker="o",
                 capsize=3)
     ax.set_xticks(range(len(bins)))
     ax.set_xticklabels([f"{b['delta_low']:.3f}\n… {b['delta_high']:.3f}" for b in bins], fontsize=8)
     ax.set_xlabel("Δ, bins of equal size")
-    ax.set_ylabel("NLL a token: compressed less grown")
+    ax.set_ylabel("NLL to the end: compressed less grown, nats")
     return figure
 
 

@@ -19,6 +19,7 @@ Problem from_json(const nlohmann::json& json, std::uint64_t number) {
   if (!p.answer.empty()) p.answer_marker = json.at("answer_marker").get<TokenId>();
   p.max_new_tokens = json.value("max_new_tokens", static_cast<std::int64_t>(p.solution.size()));
   p.difficulty = json.value("difficulty", std::int64_t{0});
+  p.lasting = json.value("lasting", std::vector<std::int64_t>());
   return p;
 }
 
@@ -48,6 +49,13 @@ Result<std::vector<Problem>> read_problems(std::istream& in) {
     if (p.prompt.empty() || p.solution.empty() || p.max_new_tokens < 1) {
       return Status::invalid(name, "an empty prompt, solution or output",
                              "at least one token each");
+    }
+    const auto end = static_cast<std::int64_t>(p.solution.size());
+    for (const std::int64_t place : p.lasting) {
+      if (place < 0 || place >= end) {
+        return Status::invalid(name + ": lasting", place,
+                               fmt::format("places in the solution, 0 to {}", end - 1));
+      }
     }
     if (p.answer.empty() != problems.front().answer.empty()) {
       return Status::invalid(name, p.answer.empty() ? "no answer" : "an answer",

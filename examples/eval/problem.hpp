@@ -19,6 +19,8 @@ struct Problem {
   TokenId answer_marker = -1;
   std::int64_t max_new_tokens = 0;
   std::int64_t difficulty = 0;
+  /// Places in the solution of tokens that its end still needs, where the task knows them.
+  std::vector<std::int64_t> lasting;
 
   /// Whether a generation that ended by itself holds the answer: what lies between its last marker
   /// and its end-of-text token, the last one of `output`.
@@ -27,8 +29,8 @@ struct Problem {
 
 /// Problems as JSONL: "prompt" and "solution" (token ids), and where there is something to get
 /// right "answer" and "answer_marker"; "tag" defaults to the line's number from 0,
-/// "max_new_tokens" to the solution's length. All have answers or none has. invalid_argument
-/// naming line and field.
+/// "max_new_tokens" to the solution's length, "lasting" to none. All have answers or none has.
+/// invalid_argument naming line and field.
 [[nodiscard]] Result<std::vector<Problem>> read_problems(std::istream& in);
 
 }  // namespace growpage::eval

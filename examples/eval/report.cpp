@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace growpage::eval {
 namespace {
@@ -33,38 +34,52 @@ struct QualityFormat {
 std::string signal_section(const Json& json) {
   std::string out = fmt::format(
       "## Signal\n\n{} boundaries of {} texts; Δ and the change of the true working set over the "
-      "next page\n\n| | | Spearman ρ [95 %] | same sign | ρ with the change in slots | Δ > 0 |\n"
-      "|---|---|---|---|---|---|\n",
+      "next page\n\n| | | ρ with the change from the last page [95 %] | same sign | in slots | ρ "
+      "with the change from the long level | same sign | ρ with the ideal Δ | > 0 |\n"
+      "|---|---|---|---|---|---|---|---|---|\n",
       json.at("boundaries").get<std::int64_t>(), json.at("texts").get<std::int64_t>());
   const auto add_row = [&out](const std::string& group, const std::string& name, const Json& v) {
-    const auto column = [&v](const char* key) { return text_of(to_interval(v.at(key))); };
-    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", group, name, column("rho"),
-                       column("sign_agreement"), column("rho_slots"), column("above_zero"));
+    out += fmt::format("| {} | {} |", group, name);
+    for (const char* key : {"rho", "sign_agreement", "rho_slots", "rho_level",
+                            "sign_agreement_level", "rho_ideal", "above_zero"}) {
+      out += fmt::format(" {} |", text_of(to_interval(v.at(key))));
+    }
+    out += '\n';
   };
   for (const Json& v : json.at("variants")) {
     add_row(v.at("group").get<std::string>(), v.at("name").get<std::string>(), v);
   }
   const Json& decisions = json.at("decisions");
-  add_row("default",
-          fmt::format("{} where growpage decides", decisions.at("boundaries").get<std::int64_t>()),
-          decisions);
+  const std::string deciding =
+      fmt::format("{} where growpage decides", decisions.at("boundaries").get<std::int64_t>());
+  add_row("default", deciding, decisions);
+  add_row("ideal Δ", "", json.at("ideal"));
+  add_row("ideal Δ", deciding, decisions.at("ideal"));
+  const Interval lasting = to_interval(json.at("rho_lasting"));
+  if (!std::isnan(lasting.value)) {
+    out +=
+        fmt::format("\nρ of Δ and the lasting tokens on the next page: {}, {}: {}\n",
+                    text_of(lasting), deciding, text_of(to_interval(decisions.at("rho_lasting"))));
+  }
   return out + "\n";
 }
 
 std::string advantage_section(const Json& json) {
   std::string out = fmt::format(
-      "## Growth advantage\n\n{} boundaries; NLL a token of the next page, compressed less "
-      "grown\n\n"
-      "| Δ | boundaries | advantage [95 %] |\n|---|---|---|\n",
+      "## Growth advantage\n\n{} boundaries; NLL compressed less grown\n\n"
+      "| Δ | boundaries | next page, a token [95 %] | to the end, nats |\n|---|---|---|---|\n",
       json.at("boundaries").get<std::int64_t>());
   for (const Json& bin : json.at("bins")) {
-    out += fmt::format("| {:.4f} … {:.4f} | {} | {} |\n", to_number(bin.at("delta_low")),
+    out += fmt::format("| {:.4f} … {:.4f} | {} | {} | {} |\n", to_number(bin.at("delta_low")),
                        to_number(bin.at("delta_high")), bin.at("boundaries").get<std::int64_t>(),
-                       text_of(to_interval(bin.at("advantage")), 1, 4));
+                       text_of(to_interval(bin.at("advantage")), 1, 4),
+                       text_of(to_interval(bin.at("advantage_to_end")), 1, 2));
   }
-  return out + fmt::format("\ntop bin less bottom bin {}, ρ {}\n\n",
-                           text_of(to_interval(json.at("top_less_bottom")), 1, 4),
-                           text_of(to_interval(json.at("rho"))));
+  out += fmt::format("| top less bottom | | {} | {} |\n",
+                     text_of(to_interval(json.at("top_less_bottom")), 1, 4),
+                     text_of(to_interval(json.at("top_less_bottom_to_end")), 1, 2));
+  return out + fmt::format("| ρ with Δ | | {} | {} |\n\n", text_of(to_interval(json.at("rho"))),
+                           text_of(to_interval(json.at("rho_to_end"))));
 }
 
 std::string table_section(const Json& json, const QualityFormat& quality) {

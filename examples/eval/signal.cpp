@@ -1,103 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part `signal`: whether Δ at a boundary foretells how the working set changes over the next page.
-// Solutions are decoded with nothing evicted. The true working set of a step is what the library's
-// demand kernel finds for the step's own query, which a short summary of β = 0 is: W of a page is
-// its mean over the page's steps, and the change is W of the page after the boundary less W of the
-// one before. Given as the ratio of the candidates, like Δ, and as a number of slots.
+// Solutions are decoded with nothing evicted. W of a page is the mean of its steps' true working
+// sets. "The change" can be read in two ways, both are given: W of the page after the boundary less
+// W of the page before it, and less the long level, the true working sets smoothed with βL. The
+// first one is given as a ratio of the candidates, like Δ, and as a number of slots.
+//
+// Δ is the working set of smoothed queries. The smoothed working sets of the same queries, βS less
+// βL, are what it stands for: `ideal`. How well that foretells is how well any Δ could.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "experiment.hpp"
 #include "variant.hpp"
+#include "working_sets.hpp"
 
 namespace growpage::eval {
 namespace {
 
-constexpr std::size_t texts_per_run = 64;
-constexpr std::size_t variant_texts = 128;  // enough to tell variants apart
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr std::size_t most_texts_per_run = 64;
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 struct Point {
   double delta = 0;
-  double change = 0;        // of the ratio
+  double ideal = 0;         // smoothed working sets where Δ has those of smoothed queries
+  double change = 0;        // of the ratio, from the page before
   double change_slots = 0;  // of the working set
+  double rise = 0;          // of the ratio, from the long level
+  double lasting = 0;       // share of the page after that its text needs to the end
   bool decision = false;    // growpage would decide here: the initial pages are full
 };
 
-/// Grows at every boundary; with `demand` Δ is measured there.
-Setup growing(const EvalOptions& options, bool demand) {
-  Setup setup{"grow", AnyPolicy(FullPolicy{}), options.summary, options.demand, false};
-  UserPolicy policy;
-  policy.callback = [](void*, const BoundaryContext&) { return Decision::grow; };
-  policy.demand = demand;
-  policy.capacity.initial_pages = 1;  // every boundary that has candidates, not only decisions
-  policy.retention_options = options.retention;
-  setup.policy = AnyPolicy(policy);
-  if (!demand) setup.summary.beta_short = 0;
-  return setup;
-}
-
-/// [text][position] ratio of the step's true working set; NaN where nothing was measured.
-using WorkingSets = std::vector<std::vector<float>>;
-
-Result<WorkingSets> true_working_sets(const Experiment& experiment, std::span<const Text> texts) {
-  WorkingSets sets;
-  for (const Text& text : texts) {
-    sets.emplace_back(text.problem->prompt.size() + static_cast<std::size_t>(text.tokens), nan);
-  }
-  const auto measure = [&](runtime::Engine& engine, const StepPlan& plan) -> Status {
-    for (const DecodeItem& item : plan.decodes) {
-      Demand demand;
-      Status s = engine.cache().measure_demand(item.sequence, item.summary, item.position, demand);
-      if (!s.ok()) return s;
-      if (demand.count == 0) continue;
-      sets[item.tag][static_cast<std::size_t>(item.position)] =
-          static_cast<float>(demand.short_ratio());
-    }
-    return {};
-  };
-  const Result<RunResult> run =
-      experiment.runner().run(growing(experiment.options(), false), texts, {}, measure);
-  if (!run.ok()) return run.status();
-  return sets;
-}
-
-/// Mean over the page that begins at position `first`. NaN when a step of it is missing.
-double page_mean(const std::vector<float>& ratios, std::int64_t first, std::int64_t page_size) {
-  if (first < 0 || first + page_size > static_cast<std::int64_t>(ratios.size())) return nan;
-  double sum = 0;
-  for (std::int64_t i = first; i < first + page_size; ++i) {
-    sum += double{ratios[static_cast<std::size_t>(i)]};
-  }
-  return sum / static_cast<double>(page_size);
-}
-
 using TextPoints = std::vector<std::vector<Point>>;  // [text]
+
+/// Of the page that begins at position `first`.
+double lasting_share(const Problem& problem, std::int64_t first, std::int64_t page_size) {
+  const std::int64_t place = first - static_cast<std::int64_t>(problem.prompt.size());
+  const auto inside = [=](std::int64_t p) { return p >= place && p < place + page_size; };
+  return static_cast<double>(std::ranges::count_if(problem.lasting, inside)) /
+         static_cast<double>(page_size);
+}
 
 /// Adds the points of texts [first, first + count) to those of each variant.
 Status measure_texts(const Experiment& experiment, std::span<const Variant> variants,
                      std::size_t first, std::size_t count, std::span<TextPoints> points) {
   const std::vector<Text> texts = forced_texts(experiment.problems().subspan(first, count));
-  const Result<WorkingSets> sets = true_working_sets(experiment, texts);
+  const Result<std::vector<WorkingSets>> sets = true_working_sets(experiment, texts);
   if (!sets.ok()) return sets.status();
   const std::int64_t page = experiment.options().page_size;
   for (std::size_t v = 0; v < variants.size(); ++v) {
     const Result<RunResult> run =
         experiment.runner().run(growing(variants[v].options, true), texts);
     if (!run.ok()) return run.status();
+    const SummaryOptions summary =
+        variants[v].options.summary.for_page_size(static_cast<std::int32_t>(page));
     for (const DecisionRecord& record : run->decisions) {
       if (!record.measured || record.length != record.pages_before * page) continue;
-      const std::vector<float>& ratios = (*sets)[record.tag];
+      const WorkingSets& ratios = (*sets)[record.tag];
       // A text of n tokens at the boundary filled its last page with positions up to n − 1.
       const double before = page_mean(ratios, record.length - page, page);
       const double after = page_mean(ratios, record.length, page);
       if (std::isnan(before) || std::isnan(after)) continue;
       const auto slots = static_cast<double>(record.length);  // candidates of the page after
       const double change_slots = after * slots - before * (slots - static_cast<double>(page));
+      const double level = smoothed(ratios, record.length, double{summary.beta_long});
+      const double ideal = smoothed(ratios, record.length, double{summary.beta_short}) - level;
       const bool decision = record.pages_before >= experiment.options().initial_pages;
       points[v][first + record.tag].push_back(
-          {record.delta, after - before, change_slots, decision});
+          {record.delta, ideal, after - before, change_slots, after - level,
+           lasting_share(*texts[record.tag].problem, record.length, page), decision});
     }
   }
   return {};
@@ -117,47 +87,57 @@ Interval over_texts(const TextPoints& points, const BootstrapOptions& options, F
   return bootstrap(points.size(), of, options);
 }
 
-double rho(const std::vector<Point>& points, double Point::*change) {
+double rho(const std::vector<Point>& points, double Point::*a, double Point::*b) {
   std::vector<double> x, y;
   x.reserve(points.size());
   y.reserve(points.size());
   for (const Point& p : points) {
-    x.push_back(p.delta);
-    y.push_back(p.*change);
+    x.push_back(p.*a);
+    y.push_back(p.*b);
   }
   return spearman(x, y);
 }
 
-double same_sign(const std::vector<Point>& points) {
-  if (points.empty()) return double{nan};
-  double same = 0;
-  for (const Point& p : points) same += (p.delta > 0) == (p.change > 0) ? 1 : 0;
-  return same / static_cast<double>(points.size());
+template <class F>
+double share(const std::vector<Point>& points, F&& of) {
+  if (points.empty()) return nan;
+  return static_cast<double>(std::ranges::count_if(points, of)) /
+         static_cast<double>(points.size());
 }
 
-double wider(const std::vector<Point>& points) {
-  if (points.empty()) return double{nan};
-  double wider = 0;
-  for (const Point& p : points) wider += p.delta > 0 ? 1 : 0;
-  return wider / static_cast<double>(points.size());
-}
-
-Json statistics_of(const TextPoints& points, const BootstrapOptions& bootstrap) {
+/// How well `signal`, Δ or the ideal, foretells.
+Json statistics_of(const TextPoints& points, const BootstrapOptions& bootstrap,
+                   double Point::*signal = &Point::delta) {
   const auto rho_of = [&](double Point::*change) {
-    return to_json(over_texts(points, bootstrap, [=](const auto& p) { return rho(p, change); }));
+    return to_json(
+        over_texts(points, bootstrap, [=](const auto& p) { return rho(p, signal, change); }));
+  };
+  const auto share_of = [&](auto&& of) {
+    return to_json(over_texts(points, bootstrap, [&](const auto& p) { return share(p, of); }));
+  };
+  const auto same_sign = [&](double Point::*change) {
+    return share_of([=](const Point& p) { return (p.*signal > 0) == (p.*change > 0); });
   };
   return {{"rho", rho_of(&Point::change)},
-          {"sign_agreement", to_json(over_texts(points, bootstrap, same_sign))},
+          {"sign_agreement", same_sign(&Point::change)},
           {"rho_slots", rho_of(&Point::change_slots)},
-          {"above_zero", to_json(over_texts(points, bootstrap, wider))}};
+          {"rho_level", rho_of(&Point::rise)},
+          {"sign_agreement_level", same_sign(&Point::rise)},
+          {"rho_ideal", rho_of(&Point::ideal)},
+          {"rho_lasting", rho_of(&Point::lasting)},
+          {"above_zero", share_of([=](const Point& p) { return p.*signal > 0; })}};
 }
 
 }  // namespace
 
 Result<Json> measure_signal(const Experiment& experiment) {
   const std::size_t texts = experiment.problems().size();
-  const std::vector<Variant> variants = demand_variants(experiment.options());
+  std::vector<Variant> variants = demand_variants(experiment.options());
+  const auto variant_texts = static_cast<std::size_t>(experiment.options().variant_texts);
+  if (variant_texts == 0) variants.erase(variants.begin() + 1, variants.end());
   std::vector<TextPoints> points(variants.size(), TextPoints(texts));
+  const auto threads = static_cast<std::size_t>(experiment.options().threads);
+  const std::size_t texts_per_run = std::min(most_texts_per_run, (texts + threads - 1) / threads);
   const std::size_t runs = (texts + texts_per_run - 1) / texts_per_run;
   Status s = experiment.for_each("signal", runs, [&](std::size_t i) {
     const std::size_t first = i * texts_per_run;
@@ -175,11 +155,15 @@ Result<Json> measure_signal(const Experiment& experiment) {
     row.update(statistics_of(points[v], bootstrap));
     json["variants"].push_back(std::move(row));
   }
-  json["points"] = Json::array();  // Δ, change of the ratio, change in slots
+  json["points"] =
+      Json::array();  // Δ, change of the ratio, in slots, from the long level; ideal; lasting
   for (const auto& text : points.front()) {
-    for (const Point& p : text) json["points"].push_back({p.delta, p.change, p.change_slots});
+    for (const Point& p : text) {
+      json["points"].push_back({p.delta, p.change, p.change_slots, p.rise, p.ideal, p.lasting});
+    }
   }
   json["boundaries"] = json["points"].size();
+  json["ideal"] = statistics_of(points.front(), bootstrap, &Point::ideal);
   TextPoints decisions = points.front();
   std::size_t count = 0;
   for (auto& text : decisions) {
@@ -188,6 +172,7 @@ Result<Json> measure_signal(const Experiment& experiment) {
   }
   json["decisions"] = {{"boundaries", count}};
   json["decisions"].update(statistics_of(decisions, bootstrap));
+  json["decisions"]["ideal"] = statistics_of(decisions, bootstrap, &Point::ideal);
   return json;
 }
 

@@ -13,7 +13,12 @@ import tempfile
 from pathlib import Path
 
 PROBLEMS = 48
-RHO = (0.05, 0.5)
+SIGNAL = {
+    "rho": (0.05, 0.5),
+    "rho_level": (0.1, 0.5),
+    "rho_ideal": (0.2, 0.6),
+    "rho_lasting": (0.15, 0.45),
+}
 PASSES = {
     "full": (0.93, 1),
     "fixed 8": (0.2, 0.55),
@@ -56,10 +61,9 @@ def main():
         results = json.loads(output.read_text())
     rows = {row["name"]: row for row in results["table"]["rows"]}
     checks = [
-        between(
-            "rho of delta and the change of the working set",
-            results["signal"]["rho"]["value"],
-            *RHO,
+        *(
+            between(f"{name} of delta", results["signal"][name]["value"], *bounds)
+            for name, bounds in SIGNAL.items()
         ),
         *(
             between(f"pass@1 of {name}", rows[name]["quality"]["value"], *bounds)

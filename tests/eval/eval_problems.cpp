@@ -38,8 +38,10 @@ Json difference(const char* policy, double kv, bool interpolated, double value) 
 Json good_results() {
   Json results = {{"quality", "pass@1"}};
   results["signal"] = {{"rho", interval(0.5, 0.4, 0.6)},
+                       {"rho_level", interval(0.6, 0.5, 0.7)},
                        {"sign_agreement", interval(0.7, 0.6, 0.8)}};
-  results["advantage"] = {{"top_less_bottom", interval(0.1, 0.05, 0.15)}};
+  results["advantage"] = {{"top_less_bottom", interval(0.1, 0.05, 0.15)},
+                          {"top_less_bottom_to_end", interval(1, 0.5, 1.5)}};
   results["table"]["rows"] = {{{"policy", "growpage"}, {"kv_tokens", 100.0}}};
   results["table"]["differences"] = {
       difference("full", 300, false, -0.2),    difference("fixed", 120, false, -0.2),
@@ -81,7 +83,7 @@ TEST_CASE("problems are read with their defaults") {
   const auto one = read(
       "{\"prompt\":[1],\"solution\":[4,3,9,2],\"answer\":[9],\"answer_marker\":3}\n\n"
       "{\"prompt\":[1],\"solution\":[3,9,2],\"answer\":[9],\"answer_marker\":3,"
-      "\"tag\":70,\"max_new_tokens\":30,\"difficulty\":5}\n");
+      "\"tag\":70,\"max_new_tokens\":30,\"difficulty\":5,\"lasting\":[0,2]}\n");
   REQUIRE(one.ok());
   REQUIRE(one->size() == 2);
   CHECK((*one)[0].max_new_tokens == 4);
@@ -90,6 +92,8 @@ TEST_CASE("problems are read with their defaults") {
   CHECK((*one)[1].tag == 70);
   CHECK((*one)[1].max_new_tokens == 30);
   CHECK((*one)[1].difficulty == 5);
+  CHECK((*one)[0].lasting.empty());
+  CHECK((*one)[1].lasting == std::vector<std::int64_t>{0, 2});
 }
 
 TEST_CASE("a bad problem file is refused by its line") {
@@ -97,6 +101,11 @@ TEST_CASE("a bad problem file is refused by its line") {
   CHECK_THAT(read("{\"prompt\":[1],\"solution\":[2]}\n{").status().message(), says("line 2"));
   CHECK_THAT(read("{\"prompt\":[1]}").status().message(), says("solution"));
   CHECK_THAT(read("{\"prompt\":[],\"solution\":[2]}").status().message(), says("line 1"));
+  for (const char* place : {"-1", "1"}) {
+    const std::string line =
+        std::string("{\"prompt\":[1],\"solution\":[2],\"lasting\":[0,") + place + "]}";
+    CHECK_THAT(read(line).status().message(), says(std::string("line 1: lasting is ") + place));
+  }
   CHECK_THAT(read("{\"prompt\":[1],\"solution\":[2],\"answer\":[2]}").status().message(),
              says("answer_marker"));
   const auto mixed = read(
@@ -107,9 +116,9 @@ TEST_CASE("a bad problem file is refused by its line") {
 
 TEST_CASE("claims hold for results that bear them out") {
   const Json results = good_results();
-  // rho, sign, advantage; fixed and zipage at equal KV, the random that holds as much, inverse,
-  // shrink. Not full, not fixed as it is, not the random that holds less.
-  CHECK(judge(results).size() == 8);
+  // Both rho, sign, both advantages; fixed and zipage at equal KV, the random that holds as much,
+  // inverse, shrink. Not full, not fixed as it is, not the random that holds less.
+  CHECK(judge(results).size() == 10);
   CHECK(failed(results) == 0);
   CHECK(to_markdown(judge(results)).find("FAILED") == std::string::npos);
 }
@@ -121,8 +130,10 @@ TEST_CASE("every claim fails when its number is doctored") {
     return failed(results);
   };
   CHECK(doctored("signal", "rho", 0.005) == 1);  // its interval holds 0
+  CHECK(doctored("signal", "rho_level", 0.005) == 1);
   CHECK(doctored("signal", "sign_agreement", 0.5) == 1);
   CHECK(doctored("advantage", "top_less_bottom", -0.1) == 1);
+  CHECK(doctored("advantage", "top_less_bottom_to_end", 0.005) == 1);
   for (const std::size_t row : {2U, 3U, 4U, 6U, 7U}) {
     Json results = good_results();
     results["table"]["differences"][row]["difference"] = interval(-0.001, -0.1, 0.1);

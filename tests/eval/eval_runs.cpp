@@ -4,72 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiment.hpp"
 #include "score.hpp"
-#include "serving.hpp"
+#include "trial.hpp"
 
 using namespace growpage;        // NOLINT(google-build-using-namespace)
 using namespace growpage::eval;  // NOLINT(google-build-using-namespace)
 using namespace growpage::test;  // NOLINT(google-build-using-namespace)
-
-namespace {
-
-struct Tiny {
-  Folder folder{"eval"};
-  runtime::Model model;
-  Tiny() : model(write_and_load(folder)) {}
-
- private:
-  static runtime::Model write_and_load(const Folder& to) {
-    TinyCheckpoint tiny = tiny_checkpoint("qwen3");
-    write_checkpoint(to, tiny, DType::f32);
-    return load(to);
-  }
-};
-
-std::vector<Problem> texts_of(std::initializer_list<std::size_t> lengths, bool answers) {
-  std::vector<Problem> problems;
-  for (const std::size_t length : lengths) {
-    Problem p;
-    p.tag = problems.size();
-    p.prompt = random_prompt(5, static_cast<std::uint32_t>(length));
-    p.solution = random_prompt(length, static_cast<std::uint32_t>(length + 1));
-    if (answers) p.answer = {1};
-    p.answer_marker = 2;
-    p.max_new_tokens = static_cast<std::int64_t>(length) + 3;
-    problems.push_back(std::move(p));
-  }
-  return problems;
-}
-
-EvalOptions small_options() {
-  EvalOptions options;
-  options.bootstrap.resamples = 50;
-  options.initial_pages = 2;
-  options.budgets = {3, 5};
-  options.sufficient = {3, 12};
-  options.threads = 2;
-  options.copies = 2;
-  return options;
-}
-
-/// A random model on problems of its own.
-struct Trial {
-  explicit Trial(std::vector<Problem> texts, const EvalOptions& with = small_options())
-      : problems(std::move(texts)), options(with) {}
-  Tiny tiny;
-  std::vector<Problem> problems;
-  EvalOptions options;
-  Experiment experiment{tiny.model, options, problems};
-};
-
-Json measured(const Result<Json>& result) {
-  INFO(result.status().message());
-  REQUIRE(result.ok());
-  return *result;
-}
-
-}  // namespace
 
 TEST_CASE("the NLL of a forced text under full is that of the model without pages") {
   const Tiny tiny;
@@ -137,21 +77,6 @@ TEST_CASE("texts without answers are scored by their NLL, once each") {
   CHECK(score.quality[1] == Approx(-sum / 80));
 }
 
-TEST_CASE("the signal has a point for every boundary with a whole page on both sides") {
-  EvalOptions options = small_options();
-  options.initial_pages = 4;
-  const Trial trial(texts_of({60, 107, 108}, false), options);
-  const Json signal = measured(measure_signal(trial.experiment));
-  // Tokens with K and V: 4 + length. Boundaries from 32 slots on, at every 16, with 16 tokens more:
-  // 64 tokens: 32, 48; 111: 32 to 80; 112: 32 to 96.
-  CHECK(signal["boundaries"] == 2 + 4 + 5);
-  CHECK(signal["decisions"]["boundaries"] == 0 + 2 + 3);  // of those, from 64 slots on
-  for (const Json& point : signal["points"]) {
-    CHECK(std::abs(point[0].get<double>()) < 1);
-    CHECK(std::abs(point[1].get<double>()) < 1);
-  }
-}
-
 TEST_CASE("the advantage compares each boundary with its other way") {
   const Tiny tiny;
   const std::vector<Problem> problems = texts_of({100, 140, 120, 90}, false);
@@ -191,6 +116,27 @@ TEST_CASE("the advantage compares each boundary with its other way") {
     };
     CHECK(std::ranges::count_if(growing["points"], is_it) == 1);
     CHECK(std::ranges::count_if(holding["points"], is_it) == 1);
+  }
+  // To the end: one compression at that boundary, and growth ever after.
+  UserPolicy once;
+  once.callback = [](void*, const BoundaryContext& boundary) {
+    return boundary.boundary == 0 ? Decision::compact : Decision::grow;
+  };
+  once.demand = true;
+  once.capacity.initial_pages = options.initial_pages;
+  Setup setup = make_setup(options, "growpage");
+  setup.policy = AnyPolicy(once);
+  const Result<RunResult> compressed = experiment.runner().run(setup, forced_texts(problems));
+  REQUIRE(compressed.ok());
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    double to_end = 0;
+    for (std::size_t t = 28; t < problems[i].solution.size(); ++t) {
+      to_end += double{compressed->texts[i].nll[t]} - double{full->texts[i].nll[t]};
+    }
+    const auto is_it = [&](const Json& point) {
+      return std::abs(point[2].get<double>() - to_end) < 1e-9;
+    };
+    CHECK(std::ranges::count_if(growing["points"], is_it) == 1);
   }
   options.boundaries = 7;
   CHECK(measured(measure_advantage(experiment))["boundaries"] == 7);

@@ -91,6 +91,7 @@ def main() -> None:
             "prompt": problem.prompt,
             "answer": problem.answer,
             "solution": problem.solution,
+            "lasting": [place for place, lasts in enumerate(problem.lasting) if lasts],
         }
         print(json.dumps(line, separators=(",", ":")))
 
