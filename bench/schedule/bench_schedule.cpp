@@ -15,6 +15,17 @@ namespace {
 constexpr std::int32_t page_size = 256;
 constexpr std::int64_t output = 32768;  // the paper's cap: no request ends while it is measured
 
+/// A policy that decides at every boundary from the third page on: what is measured is to hold
+/// decisions, not the pages that requests are given before the first one.
+template <class Policy>
+Policy deciding() {
+  Policy policy;
+  if constexpr (requires { policy.capacity; }) policy.capacity.initial_pages = 2;
+  if constexpr (requires { policy.budget_tokens; }) policy.budget_tokens = 2 * page_size;
+  if constexpr (requires { policy.pages; }) policy.pages = 2;
+  return policy;
+}
+
 /// An engine that does nothing but answer. Prompts of all lengths up to a page: in every step about
 /// one request in 256 is at a boundary.
 template <class Policy>
@@ -24,7 +35,8 @@ class Engine {
       : by_thread_(requests >= 512),
         cache_(PageManager::create(pages(requests)).value()),
         scheduler_(
-            Scheduler<Policy, PageManager>::create(cache_, Policy{}, options(requests)).value()),
+            Scheduler<Policy, PageManager>::create(cache_, deciding<Policy>(), options(requests))
+                .value()),
         marks_(512),
         page_kept_(512) {
     tokens_.reserve(static_cast<std::size_t>(requests));
@@ -43,6 +55,7 @@ class Engine {
     for (int i = 0; i < 2 * page_size; ++i) step();  // past the prefills and the free pages
     schedule_seconds = complete_seconds = 0;
     decoded = 0;
+    compacted_ = scheduler_.counters().compact;
   }
 
   void step() {
@@ -59,6 +72,11 @@ class Engine {
 
   /// Short steps are timed by the wall clock, which costs less to read than the thread's.
   [[nodiscard]] double clock() const { return by_thread_ ? thread_now() : now(); }
+
+  /// Whether compactions were among what was timed, where the policy has them.
+  [[nodiscard]] bool decided() const {
+    return !Policy().may_compact() || scheduler_.counters().compact > compacted_;
+  }
 
   double schedule_seconds = 0;
   double complete_seconds = 0;
@@ -103,6 +121,7 @@ class Engine {
     return options;
   }
 
+  std::int64_t compacted_ = 0;
   bool by_thread_;
   PageManager cache_;
   Scheduler<Policy, PageManager> scheduler_;
@@ -143,6 +162,7 @@ void steps(benchmark::State& state) {
     complete.push_back((engine.complete_seconds - clock * steps_a_round) / decoded);
     return schedule.back() + complete.back();
   });
+  check(engine.decided());
   state.counters["schedule_ns"] = median(schedule) * 1e9;
   state.counters["complete_ns"] = median(complete) * 1e9;
 }
