@@ -40,6 +40,7 @@ class Replayer {
            const ReplayerOptions& options)
       : signal_(signal), scheduler_(scheduler), workload_(workload), options_(options) {
     first_token_s_.assign(workload.size(), -1.0);
+    kv_sum_.assign(workload.size(), 0);
     done_.assign(workload.size(), false);
   }
 
@@ -77,10 +78,12 @@ class Replayer {
   double clock_s_ = 0;
   std::size_t next_ = 0;  // first request not submitted
   std::vector<double> first_token_s_;
+  std::vector<std::int64_t> kv_sum_;  // over the decode steps of each request
   std::vector<bool> done_;
   double tpot_sum_s_ = 0;
-  std::int64_t tpot_requests_ = 0;
-  std::int64_t empty_steps_ = 0;  // since one did something
+  double kv_mean_sum_ = 0;
+  std::int64_t decoded_requests_ = 0;  // that made more than their first token
+  std::int64_t empty_steps_ = 0;       // since one did something
   std::deque<PendingFence> pending_;
   std::vector<FenceId> fences_;
   std::vector<MeasuredDemand> demand_;
@@ -101,8 +104,10 @@ RunResult Replayer<S>::run() {
   }
   result_.counters = scheduler_.counters();
   result_.seconds = clock_s_;
-  if (tpot_requests_ > 0) {
-    result_.tpot_ms = 1e3 * tpot_sum_s_ / static_cast<double>(tpot_requests_);
+  if (decoded_requests_ > 0) {
+    const auto requests = static_cast<double>(decoded_requests_);
+    result_.tpot_ms = 1e3 * tpot_sum_s_ / requests;
+    result_.kv_per_request = kv_mean_sum_ / requests;
   }
   if (good) check_end();
   result_.wall_seconds =
@@ -182,6 +187,7 @@ void Replayer<S>::collect_tokens(const StepPlan& plan) {
   }
   for (const DecodeItem& item : plan.decodes) {
     tokens_.push_back({item.request, generated_token(item.tag, item.position + 1)});
+    kv_sum_[item.tag] += item.kv_length;
   }
 }
 
@@ -198,8 +204,10 @@ bool Replayer<S>::account_finished() {
     }
     done_[finished.tag] = true;
     if (wanted < 2) continue;
-    tpot_sum_s_ += (clock_s_ - first_token_s_[finished.tag]) / static_cast<double>(wanted - 1);
-    ++tpot_requests_;
+    const auto decoded = static_cast<double>(wanted - 1);
+    tpot_sum_s_ += (clock_s_ - first_token_s_[finished.tag]) / decoded;
+    kv_mean_sum_ += static_cast<double>(kv_sum_[finished.tag]) / decoded;
+    ++decoded_requests_;
   }
   return true;
 }

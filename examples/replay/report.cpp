@@ -17,10 +17,10 @@ struct Column {
   int decimals;
 };
 constexpr std::array columns{
-    Column{"KV tokens", 9, 0}, Column{"tokens/s", 9, 0}, Column{"TPOT ms", 8, 2},
-    Column{"resident", 8, 1},  Column{"grow", 7, 0},     Column{"grow %", 6, 1},
-    Column{"hold", 7, 0},      Column{"shrink", 7, 0},   Column{"fallback", 8, 0},
-    Column{"preempt", 8, 0},   Column{"hit %", 6, 1}};
+    Column{"KV tokens", 9, 0}, Column{"KV/request", 10, 0}, Column{"tokens/s", 9, 0},
+    Column{"TPOT ms", 8, 2},   Column{"resident", 8, 1},    Column{"grow", 7, 0},
+    Column{"grow %", 6, 1},    Column{"hold", 7, 0},        Column{"shrink", 7, 0},
+    Column{"fallback", 8, 0},  Column{"preempt", 8, 0},     Column{"hit %", 6, 1}};
 constexpr int label_width = 18;
 
 using Cells = std::array<double, columns.size()>;
@@ -41,15 +41,15 @@ void append_line(std::string& out, std::string_view label, const Cells& cells) {
 Cells cells(const RunResult& r) {
   const Counters& c = r.counters;
   const auto count = [](std::int64_t n) { return static_cast<double>(n); };
-  return {r.kv_tokens(),    r.tokens_per_s(),      r.tpot_ms,
-          r.resident(),     count(c.grow),         r.grow_percent(),
-          count(c.compact), count(c.shrink),       count(c.fallback),
-          count(c.preempt), r.prefix_hit_percent()};
+  return {r.kv_tokens(),   r.kv_per_request,  r.tokens_per_s(), r.tpot_ms,
+          r.resident(),    count(c.grow),     r.grow_percent(), count(c.compact),
+          count(c.shrink), count(c.fallback), count(c.preempt), r.prefix_hit_percent()};
 }
 
 Cells cells(const PaperRow& r) {
-  return {r.kv_tokens, r.tokens_per_s, r.tpot_ms,  r.resident, r.grow,           r.grow_percent,
-          r.compact,   r.shrink,       r.fallback, r.preempt,  PaperRow::unknown};
+  return {r.kv_tokens, PaperRow::unknown, r.tokens_per_s, r.tpot_ms, r.resident,
+          r.grow,      r.grow_percent,    r.compact,      r.shrink,  r.fallback,
+          r.preempt,   PaperRow::unknown};
 }
 
 std::string workload_name(const ReplayOptions& options) {

@@ -38,6 +38,7 @@ Json to_json(const Counters& c) {
 Json to_json(const RunResult& r) {
   return {{"policy", r.policy},
           {"kv_tokens", r.kv_tokens()},
+          {"kv_per_request", r.kv_per_request},
           {"tokens_per_s", r.tokens_per_s()},
           {"tpot_ms", r.tpot_ms},
           {"resident", r.resident()},

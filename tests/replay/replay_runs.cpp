@@ -242,3 +242,22 @@ TEST_CASE("what cannot run says why") {
   r = run_policy(options, workload, "nobody", {});
   CHECK(r.failure.find("nobody") != std::string::npos);
 }
+
+TEST_CASE("KV tokens are averaged over time, and over requests whatever their length") {
+  std::vector<TraceRequest> workload = small_workload(1, 100);
+  REQUIRE(workload.size() == 4);
+  workload.resize(2);
+  workload[0].output_tokens = 9;
+  workload[1].output_tokens = 101;
+  ReplayOptions options = small_options(SignalKind::process);
+  options.pages = 64;
+  const RunResult r = run_policy(options, workload, "full", {});
+  REQUIRE(r.failure == "");
+  // The first token comes from the prompt; the step of the next one attends to the prompt and it.
+  const auto prompt = static_cast<double>(workload[0].prompt_tokens);
+  REQUIRE(workload[1].prompt_tokens == workload[0].prompt_tokens);
+  const double mean_short = prompt + (1.0 + 8) / 2;
+  const double mean_long = prompt + (1.0 + 100) / 2;
+  CHECK(r.kv_per_request == Approx((mean_short + mean_long) / 2));
+  CHECK(r.kv_tokens() > r.kv_per_request);
+}
