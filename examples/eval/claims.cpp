@@ -38,7 +38,8 @@ double growpage_kv(const Json& table) {
 }
 
 /// Policies that hold less than growpage are not claimed to do no better, shrink excepted; fixed
-/// and zipage are compared at growpage's own KV tokens, full is the bound of them all.
+/// and zipage are compared at growpage's own KV tokens, where their budgets reach them; full is the
+/// bound of them all.
 bool compared(const Json& difference, double kv, const ClaimBounds& bounds) {
   const auto policy = difference.at("policy").get<std::string>();
   if (difference.at("interpolated").get<bool>() || policy == "shrink") return true;

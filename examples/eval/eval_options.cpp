@@ -61,6 +61,9 @@ void add_policy_options(CLI::App& app, EvalOptions& o) {
                                                 {"window", ScoreKind::window}};
   const std::map<std::string, SharedPages> shared{{"keep", SharedPages::keep},
                                                   {"copy", SharedPages::copy}};
+  add(app, "--policies", o.policies, "NAME,...", "Rows of table beside growpage [all]")
+      ->delimiter(',')
+      ->check(CLI::IsMember(EvalOptions().policies));
   add(app, "--initial-pages", o.initial_pages, "N", "Pages before the first decision [12]")
       ->check(positive);
   add(app, "--budgets", o.budgets, "N,...", "Pages of fixed and zipage [8,12,16,20]")
@@ -126,6 +129,10 @@ bool EvalOptions::wants(const char* part) const {
   return std::ranges::any_of(parts, [part](const auto& p) { return p == "all" || p == part; });
 }
 
+bool EvalOptions::lists(std::string_view policy) const {
+  return std::ranges::find(policies, policy) != policies.end();
+}
+
 ParsedOptions parse_options(int argc, const char* const* argv) {
   ParsedOptions parsed;
   EvalOptions& o = parsed.options;
@@ -144,6 +151,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     parsed.code = app.exit(error) == 0 ? 0 : 2;
   }
   if (o.quick) make_quick(app, o);
+  if (!o.lists("growpage")) o.policies.emplace_back("growpage");
   std::ranges::sort(o.budgets);
   std::ranges::sort(o.sufficient);
   return parsed;

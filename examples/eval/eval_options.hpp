@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "growpage/cache/paged_kv_cache_options.hpp"
@@ -38,6 +39,9 @@ struct EvalOptions {
   bool overcommit = false;
 
   // The policies.
+  /// Rows of `table`, growpage among them.
+  std::vector<std::string> policies{"full",   "fixed",   "zipage", "growpage",
+                                    "random", "inverse", "shrink"};
   std::int32_t initial_pages = CapacityLimits{}.initial_pages;
   std::vector<std::int32_t> budgets{8, 12, 16, 20};  ///< pages, of fixed and zipage
   double threshold = 0;                              ///< τ of growpage
@@ -56,6 +60,7 @@ struct EvalOptions {
   std::int32_t timelines = 4;  ///< requests drawn over time
 
   [[nodiscard]] bool wants(const char* part) const;
+  [[nodiscard]] bool lists(std::string_view policy) const;
 };
 
 /// Reads the command line. `done`: the program is to end with `code` (help, or bad flags: 2).

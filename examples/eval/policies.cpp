@@ -58,10 +58,11 @@ Json interpolated(const Experiment& experiment, const Scores& scores, const Scor
     quality[i] =
         (1 - at.weight) * rows[at.below]->quality[i] + at.weight * rows[at.above]->quality[i];
   }
-  return {{"against", fmt::format("{} at equal KV", policy)},
+  // Beyond its budgets there is no equal: the nearest one, whose KV tokens are given.
+  return {{"against", fmt::format("{} at {} KV", policy, at.inside ? "equal" : "nearest")},
           {"policy", policy},
           {"kv_tokens", (1 - at.weight) * kv[at.below] + at.weight * kv[at.above]},
-          {"interpolated", true},
+          {"interpolated", at.inside},
           {"between", {rows[at.below]->setup.name, rows[at.above]->setup.name}},
           {"difference", to_json(quality_difference(experiment, growpage.quality, quality))}};
 }
@@ -71,18 +72,19 @@ Json interpolated(const Experiment& experiment, const Scores& scores, const Scor
 Result<Json> measure_policies(const Experiment& experiment) {
   const EvalOptions& options = experiment.options();
   Scores scores;
-  scores.push_back({make_setup(options, "full"), 0, {}, {}});
-  for (const char* policy : {"fixed", "zipage"}) {
-    for (const std::int32_t budget : options.budgets) {
+  for (const std::string& policy : options.policies) {
+    const bool budgeted = policy == "fixed" || policy == "zipage";
+    if (!budgeted) scores.push_back({make_setup(options, policy), 0, {}, {}});
+    for (std::size_t i = 0; budgeted && i < options.budgets.size(); ++i) {
+      const std::int32_t budget = options.budgets[i];
       scores.push_back({make_setup(options, policy, budget), budget, {}, {}});
     }
   }
-  for (const char* policy : {"growpage", "random", "inverse", "shrink"}) {
-    scores.push_back({make_setup(options, policy), 0, {}, {}});
-  }
   if (Status s = run_all(experiment, scores, 0); !s.ok()) return s;
-  scores.push_back(matched_random(experiment, find(scores, "growpage")));
-  if (Status s = run_all(experiment, scores, scores.size() - 1); !s.ok()) return s;
+  if (options.lists("random")) {
+    scores.push_back(matched_random(experiment, find(scores, "growpage")));
+    if (Status s = run_all(experiment, scores, scores.size() - 1); !s.ok()) return s;
+  }
 
   const Score& growpage = find(scores, "growpage");
   Json table = {{"rows", Json::array()}, {"differences", Json::array()}};
@@ -92,6 +94,7 @@ Result<Json> measure_policies(const Experiment& experiment) {
     table["differences"].push_back(difference(experiment, growpage, score));
   }
   for (const char* policy : {"fixed", "zipage"}) {
+    if (!options.lists(policy)) continue;
     table["differences"].push_back(interpolated(experiment, scores, growpage, policy));
   }
   return table;

@@ -66,6 +66,30 @@ TEST_CASE("the policy table runs every policy to the exact lengths") {
   }
 }
 
+TEST_CASE("the policy table has the rows that are asked for") {
+  EvalOptions options = small_options();
+  options.policies = {"fixed", "growpage"};
+  const Trial trial(texts_of({60, 90}, true), options);
+  const Json table = measured(measure_policies(trial.experiment));
+  REQUIRE(table["rows"].size() == 2 + 1);
+  CHECK(table["rows"][2]["policy"] == "growpage");
+  REQUIRE(table["differences"].size() == 2 + 1);
+}
+
+TEST_CASE("fixed is compared at growpage's KV tokens only where its budgets reach them") {
+  EvalOptions options = small_options();
+  options.policies = {"fixed", "growpage"};
+  options.threshold = -10;  // growpage keeps everything, as 12 pages do
+  for (const bool reached : {false, true}) {
+    options.budgets = reached ? std::vector<std::int32_t>{3, 12} : std::vector<std::int32_t>{3};
+    const Trial trial(texts_of({150}, false), options);
+    const Json last = measured(measure_policies(trial.experiment))["differences"].back();
+    CHECK(last["policy"] == "fixed");
+    CHECK(last["against"] == (reached ? "fixed at equal KV" : "fixed at nearest KV"));
+    CHECK(last["interpolated"] == reached);
+  }
+}
+
 TEST_CASE("texts without answers are scored by their NLL, once each") {
   const Trial trial(texts_of({50, 80}, false));
   Score score{make_setup(trial.options, "growpage"), 0, {}, {}};
