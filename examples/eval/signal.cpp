@@ -6,7 +6,7 @@
 // first one is given as a ratio of the candidates, like Δ, and as a number of slots.
 //
 // Δ is the working set of smoothed queries. The smoothed working sets of the same queries, βS less
-// βL, are what it stands for: `ideal`. How well that foretells is how well any Δ could.
+// βL, are what it stands for: `ideal`. How well that foretells is what can be expected of Δ.
 #include <algorithm>
 #include <cmath>
 #include <limits>
