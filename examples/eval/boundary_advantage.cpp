@@ -2,7 +2,6 @@
 #include "boundary_advantage.hpp"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 namespace growpage::eval {
@@ -18,15 +17,7 @@ Interval over_problems(const Experiment& experiment, const Boundaries& boundarie
     of_problem[boundaries[i].problem].push_back(i);
   }
   std::erase_if(of_problem, [](const auto& list) { return list.empty(); });
-  std::vector<std::size_t> gathered;
-  const auto of = [&](std::span<const std::size_t> chosen) {
-    gathered.clear();
-    for (const std::size_t p : chosen) {
-      gathered.insert(gathered.end(), of_problem[p].begin(), of_problem[p].end());
-    }
-    return statistic(gathered);
-  };
-  return bootstrap(of_problem.size(), of, experiment.options().bootstrap);
+  return bootstrap_gathered(of_problem, statistic, experiment.options().bootstrap);
 }
 
 using Chosen = std::vector<std::size_t>;

@@ -73,20 +73,6 @@ Status measure_texts(const Experiment& experiment, std::span<const Variant> vari
   return {};
 }
 
-/// A statistic of all points of the chosen texts.
-template <class F>
-Interval over_texts(const TextPoints& points, const BootstrapOptions& options, F&& statistic) {
-  std::vector<Point> gathered;
-  const auto of = [&](std::span<const std::size_t> chosen) {
-    gathered.clear();
-    for (const std::size_t text : chosen) {
-      gathered.insert(gathered.end(), points[text].begin(), points[text].end());
-    }
-    return statistic(gathered);
-  };
-  return bootstrap(points.size(), of, options);
-}
-
 double rho(const std::vector<Point>& points, double Point::*a, double Point::*b) {
   std::vector<double> x, y;
   x.reserve(points.size());
@@ -109,11 +95,12 @@ double share(const std::vector<Point>& points, F&& of) {
 Json statistics_of(const TextPoints& points, const BootstrapOptions& bootstrap,
                    double Point::*signal = &Point::delta) {
   const auto rho_of = [&](double Point::*change) {
-    return to_json(
-        over_texts(points, bootstrap, [=](const auto& p) { return rho(p, signal, change); }));
+    return to_json(bootstrap_gathered(
+        points, [=](const auto& p) { return rho(p, signal, change); }, bootstrap));
   };
   const auto share_of = [&](auto&& of) {
-    return to_json(over_texts(points, bootstrap, [&](const auto& p) { return share(p, of); }));
+    return to_json(bootstrap_gathered(
+        points, [&](const auto& p) { return share(p, of); }, bootstrap));
   };
   const auto same_sign = [&](double Point::*change) {
     return share_of([=](const Point& p) { return (p.*signal > 0) == (p.*change > 0); });
@@ -155,8 +142,8 @@ Result<Json> measure_signal(const Experiment& experiment) {
     row.update(statistics_of(points[v], bootstrap));
     json["variants"].push_back(std::move(row));
   }
-  json["points"] =
-      Json::array();  // Δ, change of the ratio, in slots, from the long level; ideal; lasting
+  // Δ, change of the ratio, in slots, from the long level; ideal; lasting.
+  json["points"] = Json::array();
   for (const auto& text : points.front()) {
     for (const Point& p : text) {
       json["points"].push_back({p.delta, p.change, p.change_slots, p.rise, p.ideal, p.lasting});

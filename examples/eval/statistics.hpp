@@ -35,6 +35,20 @@ using Statistic = std::function<double(std::span<const std::size_t>)>;
 /// was measured within one is not independent. Resamples whose statistic is NaN are left out.
 [[nodiscard]] Interval bootstrap(std::size_t clusters, const Statistic& statistic,
                                  const BootstrapOptions& options);
+/// Of a statistic of all that is in the chosen clusters.
+template <class T, class F>
+Interval bootstrap_gathered(const std::vector<std::vector<T>>& clusters, F&& statistic,
+                            const BootstrapOptions& options) {
+  std::vector<T> gathered;
+  const auto of = [&](std::span<const std::size_t> chosen) {
+    gathered.clear();
+    for (const std::size_t i : chosen) {
+      gathered.insert(gathered.end(), clusters[i].begin(), clusters[i].end());
+    }
+    return statistic(gathered);
+  };
+  return bootstrap(clusters.size(), of, options);
+}
 /// Of the mean of one value a cluster.
 [[nodiscard]] Interval bootstrap_mean(std::span<const double> values,
                                       const BootstrapOptions& options);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "growpage/core/cache_shape.hpp"
+#include "growpage/policy/capacity_policy.hpp"
 #include "growpage/schedule/scheduler_options.hpp"
 #include "step_clock.hpp"
 #include "trace.hpp"
@@ -28,7 +29,7 @@ struct ReplayOptions {
   std::vector<std::string> policies;
   std::int32_t budget = 0;  ///< tokens, for fixed and zipage; 0 = 16 pages (4096 at page 256)
   double threshold = 0;     ///< τ of growpage
-  std::int32_t initial_pages = 12;
+  std::int32_t initial_pages = CapacityLimits{}.initial_pages;
 
   SignalKind signal = SignalKind::process;
   CacheShape shape{.page_size = 0};  ///< 0 fields are filled in by `fill_defaults`

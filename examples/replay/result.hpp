@@ -16,8 +16,8 @@ struct RunResult {
   std::int64_t pool_pages = 0;
   double seconds = 0;       ///< on the replay's clock (see Signal::step_seconds)
   double wall_seconds = 0;  ///< the whole replay, on this machine
-  double kv_per_request =
-      0;               ///< mean over requests of the KV tokens a decode step of it attends to
+  /// Mean over requests of the KV tokens that a decode step of it attends to.
+  double kv_per_request = 0;
   double tpot_ms = 0;  ///< mean over requests of (last − first token) / (tokens − 1)
   /// What went wrong; empty: every request finished with its exact output length, the invariants
   /// held, and all pages came back.

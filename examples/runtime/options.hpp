@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "growpage/policy/capacity_policy.hpp"
 
 namespace growpage::runtime {
 
@@ -19,7 +20,7 @@ struct RunOptions {
 
   std::string policy = "growpage";
   std::int32_t budget = 0;  ///< tokens, for fixed and zipage; 0 = 16 pages
-  std::int32_t initial_pages = 12;
+  std::int32_t initial_pages = CapacityLimits{}.initial_pages;
   RetentionOptions retention;  ///< of all but zipage, which has its own
   GenerationRequest defaults;  ///< of requests that do not say themselves
   EngineOptions engine;

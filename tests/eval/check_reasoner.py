@@ -14,7 +14,7 @@ from pathlib import Path
 
 PROBLEMS = 48
 SIGNAL = {
-    "rho": (0.05, 0.5),
+    "rho": (0.1, 0.5),
     "rho_level": (0.1, 0.5),
     "rho_ideal": (0.2, 0.6),
     "rho_lasting": (0.15, 0.45),
